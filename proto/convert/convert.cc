@@ -1,0 +1,140 @@
+#include "proto/convert/convert.h"
+
+#include <utility>
+#include <vector>
+
+namespace labrack::convert {
+
+v1::HistogramData ToMessage(const Histogram& histogram) {
+  v1::HistogramData message;
+  message.set_layout(kHistogramLayout);
+  std::uint32_t previous = 0;
+  for (const auto& [index, count] : histogram.NonEmpty()) {
+    message.add_index_delta(index - previous);
+    message.add_count(count);
+    previous = index;
+  }
+  message.set_sum_ns(histogram.sum_ns());
+  message.set_min_ns(histogram.min_ns());
+  message.set_max_ns(histogram.max_ns());
+  message.set_overflow_count(histogram.overflow_count());
+  return message;
+}
+
+Result<Histogram> FromMessage(const v1::HistogramData& message) {
+  if (message.layout() != kHistogramLayout) {
+    return Fail(Errc::kCorrupt, "histogram layout " + std::to_string(message.layout()) +
+                                    ", this build reads " + std::to_string(kHistogramLayout));
+  }
+  if (message.index_delta_size() != message.count_size()) {
+    return Fail(Errc::kCorrupt, "histogram with " + std::to_string(message.index_delta_size()) +
+                                    " indexes and " + std::to_string(message.count_size()) +
+                                    " counts");
+  }
+  std::vector<std::pair<std::uint32_t, std::uint64_t>> buckets;
+  std::uint32_t index = 0;
+  for (int i = 0; i < message.count_size(); ++i) {
+    index += message.index_delta(i);
+    buckets.emplace_back(index, message.count(i));
+  }
+  std::optional<Histogram> histogram =
+      Histogram::From(buckets, {.sum_ns = message.sum_ns(),
+                                .min_ns = message.min_ns(),
+                                .max_ns = message.max_ns(),
+                                .overflow_count = message.overflow_count()});
+  if (!histogram) return Fail(Errc::kCorrupt, "histogram bucket index out of range");
+  return *std::move(histogram);
+}
+
+namespace {
+
+grpc::StatusCode StatusCodeOf(Errc code) {
+  switch (code) {
+    case Errc::kInvalidArgument:
+      return grpc::StatusCode::INVALID_ARGUMENT;
+    case Errc::kNotFound:
+      return grpc::StatusCode::NOT_FOUND;
+    case Errc::kAlreadyExists:
+      return grpc::StatusCode::ALREADY_EXISTS;
+    case Errc::kPermissionDenied:
+      return grpc::StatusCode::PERMISSION_DENIED;
+    case Errc::kNoSpace:
+    case Errc::kExhausted:
+      return grpc::StatusCode::RESOURCE_EXHAUSTED;
+    case Errc::kIo:
+    case Errc::kDataMismatch:
+    case Errc::kCorrupt:
+      return grpc::StatusCode::DATA_LOSS;
+    case Errc::kBusy:
+    case Errc::kRefusedBySafety:
+      return grpc::StatusCode::FAILED_PRECONDITION;
+    case Errc::kUnsupported:
+      return grpc::StatusCode::UNIMPLEMENTED;
+    case Errc::kTimedOut:
+      return grpc::StatusCode::DEADLINE_EXCEEDED;
+    case Errc::kCancelled:
+      return grpc::StatusCode::CANCELLED;
+    case Errc::kUnavailable:
+      return grpc::StatusCode::UNAVAILABLE;
+    case Errc::kInternal:
+      return grpc::StatusCode::INTERNAL;
+  }
+  return grpc::StatusCode::UNKNOWN;
+}
+
+Errc ErrcOf(grpc::StatusCode code) {
+  switch (code) {
+    case grpc::StatusCode::INVALID_ARGUMENT:
+    case grpc::StatusCode::OUT_OF_RANGE:
+      return Errc::kInvalidArgument;
+    case grpc::StatusCode::NOT_FOUND:
+      return Errc::kNotFound;
+    case grpc::StatusCode::ALREADY_EXISTS:
+      return Errc::kAlreadyExists;
+    case grpc::StatusCode::PERMISSION_DENIED:
+    case grpc::StatusCode::UNAUTHENTICATED:
+      return Errc::kPermissionDenied;
+    case grpc::StatusCode::RESOURCE_EXHAUSTED:
+      return Errc::kExhausted;
+    case grpc::StatusCode::DATA_LOSS:
+      return Errc::kCorrupt;
+    case grpc::StatusCode::FAILED_PRECONDITION:
+      return Errc::kBusy;
+    case grpc::StatusCode::UNIMPLEMENTED:
+      return Errc::kUnsupported;
+    case grpc::StatusCode::DEADLINE_EXCEEDED:
+      return Errc::kTimedOut;
+    case grpc::StatusCode::CANCELLED:
+    case grpc::StatusCode::ABORTED:
+      return Errc::kCancelled;
+    case grpc::StatusCode::UNAVAILABLE:
+      return Errc::kUnavailable;
+    case grpc::StatusCode::OK:
+    case grpc::StatusCode::UNKNOWN:
+    case grpc::StatusCode::INTERNAL:
+    case grpc::StatusCode::DO_NOT_USE:
+      return Errc::kInternal;
+  }
+  return Errc::kInternal;
+}
+
+}  // namespace
+
+// The number of the Errc travels in the details field, since several share a status code.
+grpc::Status ToStatus(const Error& error) {
+  return grpc::Status(StatusCodeOf(error.code()), error.ToString(),
+                      "errc=" + std::to_string(static_cast<int>(error.code())));
+}
+
+Error FromStatus(const grpc::Status& status) {
+  Errc code = ErrcOf(status.error_code());
+  const std::string details = status.error_details();
+  if (details.starts_with("errc=")) {
+    const int number = std::atoi(details.c_str() + 5);
+    if (number >= 0 && number <= static_cast<int>(Errc::kInternal))
+      code = static_cast<Errc>(number);
+  }
+  return Error(code, status.error_message());
+}
+
+}  // namespace labrack::convert

@@ -1,0 +1,62 @@
+// A read-only tree of a YAML text with the place of every key and value. It is built from libyaml's
+// events (yaml_reader.h) and refuses whatever could be misread: duplicate keys, tags, aliases and
+// anchors, `<<`, several documents, tabs, keys that are not plain words, and more than fits the
+// limits. Scalars stay text: the field that reads one decides its type, never the scalar's look.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "storage/base/config/source.h"
+
+namespace labrack::config {
+
+class Node {
+ public:
+  enum class Kind { kScalar, kList, kMap };
+  struct Entry;
+
+  Kind kind = Kind::kScalar;
+  std::string text;            // scalars only
+  bool quoted = false;         // scalars only: '...' , "...", | or >
+  Span span;                   // of the value
+  std::vector<Node> items;     // lists only
+  std::vector<Entry> entries;  // maps only, in the order written
+
+  // The value of `key`, or nullptr. Maps only.
+  const Node* Find(std::string_view key) const;
+  const Entry* FindEntry(std::string_view key) const;
+  // "mapping", "list", "text" - for messages.
+  std::string_view KindName() const;
+};
+
+struct Node::Entry {
+  std::string key;
+  Span key_span;
+  Node value;
+};
+
+// A whole file. `text` is kept for excerpts.
+struct Document {
+  std::string file;  // as the user named it
+  std::string text;
+  Node root;
+};
+
+struct Limits {
+  std::size_t bytes_max = 1 << 20;
+  std::size_t depth_max = 32;
+  std::size_t nodes_max = 100'000;
+};
+
+// Reads a YAML text. On failure the problems hold at least one entry and the tree must not be used.
+// An empty file is a problem. Syntax stops at the first error; structural refusals are collected.
+bool ReadYaml(std::string file, std::string text, const Limits& limits, Document& document,
+              Problems& problems);
+// Reads the file's content first; a file that cannot be read is a problem (LR101).
+bool ReadYamlFile(const std::string& path, const Limits& limits, Document& document,
+                  Problems& problems);
+
+}  // namespace labrack::config
