@@ -1,0 +1,27 @@
+// Names that the plan, the workers, the comparison and people use for the same things.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "labrack/v1/plan.pb.h"
+#include "labrack/v1/workload.pb.h"
+
+namespace labrack::plan {
+
+// The measured steps of a workload, in the order in which they run:
+//   stream: "write" or "read"    copy: "copy"        checksum: "checksum"    random: "mix"
+//   sync_pages: "write"          files: those of create, stat, read, delete that are asked for
+//   fio: the names of its jobs   exec: "exec"
+// Never empty for a playbook that has been loaded.
+std::vector<std::string> StepNames(const v1::Workload& workload);
+
+// "ext4/pages block=4KiB".
+std::string CellName(const v1::PlannedCell& cell);
+
+// "stream", "fio", ...: the kind as it is written in a playbook; empty when none is set.
+std::string WorkloadKind(const v1::Workload& workload);
+// "ext4", "dir", ...: likewise.
+std::string StackKind(const v1::Stack& stack);
+
+}  // namespace labrack::plan

@@ -1,0 +1,27 @@
+// From a playbook's text to what the planner takes. In order:
+//   read the YAML tree -> --set and --trials -> ${names} -> bind -> cross-field checks -> cells
+// Syntax errors end it at once; of everything else all problems are collected, each at its place. A
+// part that is wrong in itself mutes the checks that would build on it.
+#pragma once
+
+#include <cstddef>
+#include <expected>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "controller/plan/loaded_playbook.h"
+#include "labrack/v1/control.pb.h"
+#include "storage/base/config/source.h"
+
+namespace labrack::plan {
+
+inline constexpr std::size_t kCellsMax = 10'000;
+
+std::expected<LoadedPlaybook, config::Problems> LoadPlaybook(const v1::PlaybookSource& source);
+
+// Files that the playbook names (job_file of fio), as written there and each once, so that the
+// command line can send their texts along in `attachments`. Empty when the text is no playbook.
+std::vector<std::string> AttachmentPaths(std::string_view text);
+
+}  // namespace labrack::plan
