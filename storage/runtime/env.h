@@ -4,6 +4,7 @@
 #pragma once
 
 #include <atomic>
+#include <cstdint>
 
 #include "storage/base/clock.h"
 #include "storage/base/result.h"
@@ -11,20 +12,24 @@
 
 namespace labrack::runtime {
 
-// Asked from any thread to stop something; seen at the next operation or sleep. Never unset.
+// Asked from any thread, or from a signal handler, to stop something; seen at the next operation,
+// and by a sleep at once. Never unset.
 class CancelToken {
  public:
-  void Cancel() { cancelled_.store(true, std::memory_order_relaxed); }
-  bool cancelled() const { return cancelled_.load(std::memory_order_relaxed); }
+  void Cancel();
+  bool cancelled() const { return word_.load(std::memory_order_relaxed) != 0; }
+
+  // Blocks the calling thread until `until` (CLOCK_MONOTONIC) or until cancelled. For HostEnv.
+  void WaitOnHost(TimePoint until) const;
 
  private:
-  std::atomic<bool> cancelled_ = false;
+  std::atomic<std::uint32_t> word_ = 0;  // a futex: 0, or 1 once cancelled
 };
 
 class Env : public Clock {
  public:
-  // Waits until `until`, or until `cancel` (may be null) is set, which gives kCancelled within 50
-  // ms.
+  // Waits until `until`, or until `cancel` (may be null) is set, which gives kCancelled. An instant
+  // that has passed is no wait.
   virtual Task<Result<void>> SleepUntil(TimePoint until, const CancelToken* cancel) = 0;
 };
 

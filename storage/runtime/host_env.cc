@@ -1,29 +1,58 @@
 #include "storage/runtime/host_env.h"
 
-#include <algorithm>
-#include <time.h>
+#include <cerrno>
+#include <climits>
+#include <ctime>
+#include <linux/futex.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 namespace labrack::runtime {
 namespace {
 
-constexpr Nanoseconds kCancelCheckInterval = std::chrono::milliseconds(50);
-
-void SleepThread(TimePoint until) {
+timespec ToTimespec(TimePoint until) {
   const Nanoseconds since_start = until.time_since_epoch();
   timespec at{};
   at.tv_sec = since_start.count() / 1'000'000'000;
   at.tv_nsec = since_start.count() % 1'000'000'000;
+  return at;
+}
+
+// The word of a CancelToken as the futex call wants it.
+long Futex(const std::atomic<std::uint32_t>& word, int operation, std::uint32_t value,
+           const timespec* until) {
+  return syscall(SYS_futex, &word, operation | FUTEX_PRIVATE_FLAG, value, until, nullptr,
+                 FUTEX_BITSET_MATCH_ANY);
+}
+
+void SleepThread(TimePoint until) {
+  const timespec at = ToTimespec(until);
   while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &at, nullptr) == EINTR) {
   }
 }
 
 }  // namespace
 
+void CancelToken::Cancel() {
+  word_.store(1, std::memory_order_relaxed);
+  Futex(word_, FUTEX_WAKE, INT_MAX, nullptr);
+}
+
+// FUTEX_WAIT_BITSET takes an absolute time of CLOCK_MONOTONIC; it returns at once when the word is
+// not 0 any more, and early for signals, which the caller's loop deals with.
+void CancelToken::WaitOnHost(TimePoint until) const {
+  const timespec at = ToTimespec(until);
+  Futex(word_, FUTEX_WAIT_BITSET, 0, &at);
+}
+
 Task<Result<void>> HostEnv::SleepUntil(TimePoint until, const CancelToken* cancel) {
   for (TimePoint now = Now(); now < until; now = Now()) {
-    if (cancel != nullptr && cancel->cancelled())
-      co_return std::unexpected(Error(Errc::kCancelled));
-    SleepThread(cancel == nullptr ? until : std::min(until, now + kCancelCheckInterval));
+    if (cancel == nullptr) {
+      SleepThread(until);
+      continue;
+    }
+    if (cancel->cancelled()) co_return std::unexpected(Error(Errc::kCancelled));
+    cancel->WaitOnHost(until);
   }
   co_return Result<void>();
 }
