@@ -1,0 +1,381 @@
+// The one file that knows Boost.Process. What 1.81 does wrong for us, and the answer:
+//   - its pipes have no close-on-exec, so that a process that is started at the same moment keeps a
+//     write end and the reader never sees the end: we hand over descriptors of our own, and the
+//     child marks everything from 3 up close-on-exec (close_range) before exec;
+//   - ~child() kills and then waits without bound; wait_for() swaps the handler of SIGCHLD for the
+//     whole process; there is no rusage: we detach at once, and wait by pidfd and wait4;
+//   - a failed exec may leave a zombie (its waitpid does not wait): ReapFailed;
+//   - nothing resets signals or leaves the process group: Prepare does, in the child.
+// Between fork and exec only async-signal-safe calls are made; all memory is laid out before.
+#include "agent/exec/child.h"
+
+#include <algorithm>
+#include <fcntl.h>
+#include <mutex>
+#include <poll.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <thread>
+#include <unistd.h>
+
+#include <boost/process/args.hpp>
+#include <boost/process/child.hpp>
+#include <boost/process/exe.hpp>
+#include <boost/process/extend.hpp>
+
+#include "agent/exec/program.h"
+#include "storage/base/check.h"
+
+#ifndef CLOSE_RANGE_CLOEXEC
+#define CLOSE_RANGE_CLOEXEC (1U << 2)
+#endif
+
+namespace labrack::exec {
+namespace {
+
+namespace bp = boost::process;
+
+constexpr int kFirstOwnDescriptor = 3;
+constexpr Nanoseconds kReapFailedMax = std::chrono::seconds(1);
+
+// A step of Prepare that failed; plain data, since it crosses fork.
+struct ChildFailure {
+  const char* call = nullptr;
+  int error_number = 0;
+};
+
+// Everything that the child needs between fork and exec.
+struct Layout {
+  int input_fd = -1;
+  int output_fd = -1;
+  int errors_fd = -1;
+  const int* inherited_fds = nullptr;
+  std::size_t inherited_count = 0;
+  const char* directory = nullptr;
+  bool new_session = false;
+  sigset_t signal_mask{};
+};
+
+void ResetSignals(const Layout& layout) {
+  struct sigaction action{};
+  action.sa_handler = SIG_DFL;
+  for (int number = 1; number < NSIG; ++number) sigaction(number, &action, nullptr);
+  sigprocmask(SIG_SETMASK, &layout.signal_mask, nullptr);
+}
+
+// Runs in the child. Async-signal-safe.
+ChildFailure Prepare(const Layout& layout) {
+  if (layout.new_session) {
+    if (setsid() < 0) return {"setsid", errno};
+  } else if (setpgid(0, 0) != 0) {
+    return {"setpgid", errno};
+  }
+  if (dup2(layout.input_fd, STDIN_FILENO) < 0 || dup2(layout.output_fd, STDOUT_FILENO) < 0 ||
+      dup2(layout.errors_fd, STDERR_FILENO) < 0) {
+    return {"dup2", errno};
+  }
+  if (syscall(SYS_close_range, kFirstOwnDescriptor, ~0U, CLOSE_RANGE_CLOEXEC) != 0) {
+    return {"close_range", errno};
+  }
+  for (std::size_t i = 0; i < layout.inherited_count; ++i) {
+    if (fcntl(layout.inherited_fds[i], F_SETFD, 0) != 0) return {"inherit a descriptor", errno};
+  }
+  if (layout.directory != nullptr && chdir(layout.directory) != 0) return {"chdir", errno};
+  umask(022);
+  ResetSignals(layout);
+  return {};
+}
+
+// Boost's own error pipe would land on 0, 1 or 2 if we had them closed, and Prepare would overwrite
+// it.
+Result<void> HoldStandardDescriptors() {
+  static const int error_number = [] {
+    for (int fd = open("/dev/null", O_RDWR);; fd = open("/dev/null", O_RDWR)) {
+      if (fd < 0) return errno;
+      if (fd >= kFirstOwnDescriptor) {
+        close(fd);
+        return 0;
+      }
+    }
+  }();
+  if (error_number != 0) {
+    return std::unexpected(Error::FromErrno(error_number, "open", "/dev/null"));
+  }
+  return {};
+}
+
+class EnvironmentBlock {
+ public:
+  explicit EnvironmentBlock(const std::map<std::string, std::string>& given) {
+    const char* home = getenv("HOME");
+    std::map<std::string, std::string> all = {
+        {"PATH", std::string(kPath)}, {"LANG", "C"}, {"HOME", home != nullptr ? home : "/"}};
+    for (const auto& [name, value] : given) all[name] = value;
+    for (const auto& [name, value] : all) words_.push_back(name + "=" + value);
+    for (std::string& word : words_) pointers_.push_back(word.data());
+    pointers_.push_back(nullptr);
+  }
+  char** pointers() { return pointers_.data(); }
+
+ private:
+  std::vector<std::string> words_;
+  std::vector<char*> pointers_;
+};
+
+// All signals blocked in this thread, so that no handler of ours runs in the child.
+class SignalsBlocked {
+ public:
+  SignalsBlocked() {
+    sigset_t all;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before_);
+  }
+  ~SignalsBlocked() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+  SignalsBlocked(const SignalsBlocked&) = delete;
+  SignalsBlocked& operator=(const SignalsBlocked&) = delete;
+
+ private:
+  sigset_t before_;
+};
+
+// The child of a failed exec exits at once; Boost may have reaped it already (ECHILD).
+void ReapFailed(pid_t pid) {
+  if (pid <= 0) return;
+  const TimePoint until = MonotonicClock().Now() + kReapFailedMax;
+  while (MonotonicClock().Now() < until) {
+    const pid_t reaped = waitpid(pid, nullptr, WNOHANG);
+    if (reaped != 0 && !(reaped < 0 && errno == EINTR)) return;
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+}
+
+// Starts the process; `program` and `words` are laid out by the caller. The pid, or the error.
+Result<pid_t> Launch(const std::string& program, std::vector<std::string> arguments,
+                     const Layout& layout, EnvironmentBlock& environment) {
+  std::error_code code;
+  std::string failed_call = "start";
+  pid_t failed_pid = -1;
+  try {
+    bp::child started(
+        bp::exe = program, bp::args = std::move(arguments), code,
+        bp::extend::on_setup = [&](auto& executor) { executor.env = environment.pointers(); },
+        bp::extend::on_exec_setup =
+            [&](auto& executor) {
+              const ChildFailure failure = Prepare(layout);
+              if (failure.call == nullptr) return;
+              executor.set_error(std::error_code(failure.error_number, std::system_category()),
+                                 failure.call);
+              _exit(EXIT_FAILURE);
+            },
+        bp::extend::on_error = [&](auto& executor,
+                                   const std::error_code&) { failed_pid = executor.pid; });
+    const pid_t pid = started.id();
+    started.detach();
+    if (!code) return pid;
+  } catch (const std::exception& exception) {  // bad_alloc and the like of the library
+    ReapFailed(failed_pid);
+    return Fail(Errc::kInternal, program, exception.what());
+  }
+  ReapFailed(failed_pid);
+  return std::unexpected(Error::FromErrno(code.value(), failed_call, program));
+}
+
+v1::CpuUse CpuOf(const rusage& use) {
+  const auto nanoseconds = [](const timeval& time) {
+    return (static_cast<std::int64_t>(time.tv_sec) * 1'000'000 + time.tv_usec) * 1'000;
+  };
+  v1::CpuUse cpu;
+  cpu.set_user_ns(nanoseconds(use.ru_utime));
+  cpu.set_system_ns(nanoseconds(use.ru_stime));
+  cpu.set_memory_max_bytes(static_cast<std::uint64_t>(use.ru_maxrss) * 1024);
+  cpu.set_context_switches_voluntary(static_cast<std::uint64_t>(use.ru_nvcsw));
+  cpu.set_context_switches_involuntary(static_cast<std::uint64_t>(use.ru_nivcsw));
+  cpu.set_page_faults_major(static_cast<std::uint64_t>(use.ru_majflt));
+  return cpu;
+}
+
+// Processes whose Child was destroyed before their end; they are reaped as they end.
+class LetGoProcesses {
+ public:
+  void Add(pid_t pid) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    pids_.push_back(pid);
+  }
+  void Reap() {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    std::erase_if(pids_, [](pid_t pid) {
+      const pid_t reaped = waitpid(pid, nullptr, WNOHANG);
+      return reaped == pid || (reaped < 0 && errno == ECHILD);
+    });
+  }
+
+ private:
+  std::mutex mutex_;
+  std::vector<pid_t> pids_;
+};
+
+LetGoProcesses& LetGoList() {
+  static LetGoProcesses* const list = new LetGoProcesses;  // lives as long as the process
+  return *list;
+}
+
+Result<void> CheckCommand(const Command& command) {
+  if (command.words.empty()) return Fail(Errc::kInvalidArgument, "a command without words");
+  for (const std::string& word : command.words) {
+    if (word.find('\0') != std::string::npos) {
+      return Fail(Errc::kInvalidArgument, command.words[0],
+                  "a word of the command holds a zero byte");
+    }
+  }
+  for (const auto& [name, value] : command.environment) {
+    if (name.empty() || name.find('=') != std::string::npos ||
+        (name + value).find('\0') != std::string::npos) {
+      return Fail(Errc::kInvalidArgument, command.words[0],
+                  "'" + name + "' cannot be the name of an environment variable");
+    }
+  }
+  return {};
+}
+
+// Boost reports a missing directory and a missing program alike, as the program's.
+Result<void> CheckDirectory(const Command& command) {
+  std::error_code ignored;
+  if (command.directory.empty() || std::filesystem::is_directory(command.directory, ignored)) {
+    return {};
+  }
+  return Fail(Errc::kNotFound, command.directory.string(),
+              "the working directory for " + command.words[0] + " is not there");
+}
+
+}  // namespace
+
+std::string ExitStatus::Describe() const {
+  if (signal == 0) return "exit code " + std::to_string(exit_code);
+  const char* name = sigdescr_np(signal);
+  return "signal " + std::to_string(signal) + " (" + (name != nullptr ? name : "unknown") + ")";
+}
+
+Result<Child> Child::Spawn(const Command& command, const SpawnOptions& options) {
+  LetGoList().Reap();
+  if (Result<void> checked = CheckCommand(command); !checked)
+    return std::unexpected(checked.error());
+  if (Result<void> checked = CheckDirectory(command); !checked) {
+    return std::unexpected(checked.error());
+  }
+  if (Result<void> held = HoldStandardDescriptors(); !held) return std::unexpected(held.error());
+  const Result<std::filesystem::path> program = FindProgram(command.words[0]);
+  if (!program) return std::unexpected(program.error());
+
+  const Descriptor null(open("/dev/null", O_RDWR | O_CLOEXEC));
+  if (!null.valid()) return FailErrno("open", "/dev/null");
+  const auto or_null = [&](int fd) { return fd >= 0 ? fd : null.get(); };
+  Layout layout;
+  layout.input_fd = or_null(options.input_fd);
+  layout.output_fd = or_null(options.output_fd);
+  layout.errors_fd = or_null(options.errors_fd);
+  layout.inherited_fds = options.inherited_fds.data();
+  layout.inherited_count = options.inherited_fds.size();
+  layout.directory = command.directory.empty() ? nullptr : command.directory.c_str();
+  layout.new_session = options.new_session;
+  sigemptyset(&layout.signal_mask);
+
+  EnvironmentBlock environment(command.environment);
+  const std::vector<std::string> arguments(command.words.begin() + 1, command.words.end());
+  Result<pid_t> pid = [&] {
+    const SignalsBlocked blocked;
+    return Launch(program->string(), arguments, layout, environment);
+  }();
+  if (!pid) return std::unexpected(pid.error());
+
+  Descriptor pidfd(static_cast<int>(syscall(SYS_pidfd_open, *pid, 0)));
+  if (!pidfd.valid()) {
+    const Error error = Error::FromErrno(errno, "pidfd_open", program->string());
+    kill(-*pid, SIGKILL);
+    LetGoList().Add(*pid);
+    return std::unexpected(error);
+  }
+  return Child(*pid, std::move(pidfd));
+}
+
+Child& Child::operator=(Child&& other) noexcept {
+  if (this != &other) {
+    LetGo();
+    pid_ = other.pid_;
+    pidfd_ = std::move(other.pidfd_);
+    status_ = std::move(other.status_);
+  }
+  return *this;
+}
+
+Child::~Child() { LetGo(); }
+
+void Child::LetGo() {
+  if (pidfd_.valid() && !status_) LetGoList().Add(pid_);
+  pidfd_.Close();
+}
+
+Result<void> Child::Signal(int signal_number) {
+  if (status_) return {};
+  if (syscall(SYS_pidfd_send_signal, pidfd_.get(), signal_number, nullptr, 0) != 0 &&
+      errno != ESRCH) {
+    return FailErrno("pidfd_send_signal", std::to_string(pid_));
+  }
+  return {};
+}
+
+Result<void> Child::SignalGroup(int signal_number) {
+  // Until it is reaped, the process (or its zombie) keeps the group's number from being used again.
+  if (status_) return {};
+  if (kill(-pid_, signal_number) != 0 && errno != ESRCH) {
+    return FailErrno("kill", std::to_string(pid_));
+  }
+  return {};
+}
+
+Result<void> Child::KillGroup() { return SignalGroup(SIGKILL); }
+
+bool Child::HasEnded() const {
+  if (status_) return true;
+  pollfd entry{.fd = pidfd_.get(), .events = POLLIN, .revents = 0};
+  return poll(&entry, 1, 0) > 0;
+}
+
+Result<std::optional<ExitStatus>> Child::Poll() {
+  if (status_) return status_;
+  if (!HasEnded()) return std::nullopt;
+  int status = 0;
+  rusage use{};
+  pid_t reaped = 0;
+  do {
+    reaped = wait4(pid_, &status, WNOHANG, &use);
+  } while (reaped < 0 && errno == EINTR);
+  if (reaped < 0) return FailErrno("wait4", std::to_string(pid_));
+  if (reaped == 0) return std::nullopt;  // the pidfd was ready too early
+  ExitStatus ended;
+  if (WIFEXITED(status)) ended.exit_code = WEXITSTATUS(status);
+  if (WIFSIGNALED(status)) ended.signal = WTERMSIG(status);
+  ended.cpu = CpuOf(use);
+  status_ = ended;
+  return status_;
+}
+
+Result<ExitStatus> Child::WaitUntil(TimePoint until) {
+  while (true) {
+    Result<std::optional<ExitStatus>> polled = Poll();
+    if (!polled) return std::unexpected(polled.error());
+    if (*polled) return **polled;
+    const Nanoseconds left = until - MonotonicClock().Now();
+    if (left <= Nanoseconds(0)) {
+      return Fail(Errc::kTimedOut, "process " + std::to_string(pid_), "has not ended in time");
+    }
+    const auto milliseconds = std::chrono::ceil<std::chrono::milliseconds>(left).count();
+    pollfd entry{.fd = pidfd_.get(), .events = POLLIN, .revents = 0};
+    poll(&entry, 1, static_cast<int>(std::min<std::int64_t>(milliseconds, 60'000)));
+  }
+}
+
+}  // namespace labrack::exec

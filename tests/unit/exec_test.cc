@@ -1,0 +1,303 @@
+// Goal: commands cannot hang us, flood us, leak into each other or outlive their limits, and every
+// end is told as it was. Method: small shell commands that misbehave in one way each.
+#include <chrono>
+#include <fcntl.h>
+#include <fstream>
+#include <signal.h>
+#include <sys/stat.h>
+#include <thread>
+#include <unistd.h>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "agent/exec/capped_buffer.h"
+#include "agent/exec/child.h"
+#include "agent/exec/program.h"
+#include "agent/exec/run.h"
+
+namespace labrack::exec {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+using testing::HasSubstr;
+
+Command Shell(const std::string& script, Nanoseconds timeout = seconds(20)) {
+  Command command;
+  command.words = {"/bin/sh", "-c", script};
+  command.timeout = timeout;
+  return command;
+}
+
+Outcome RunOk(const Command& command) {
+  Result<Outcome> outcome = exec::Run(command);
+  EXPECT_TRUE(outcome.has_value()) << outcome.error().ToString();
+  return outcome.value_or(Outcome{});
+}
+
+bool Exists(pid_t pid) { return kill(pid, 0) == 0; }
+
+// A killed process is gone only once its new parent has reaped it.
+bool GoneSoon(pid_t pid) {
+  for (int i = 0; i < 200; ++i) {
+    std::ifstream status("/proc/" + std::to_string(pid) + "/stat");
+    std::string line;
+    if (!std::getline(status, line) || line.find(") Z") != std::string::npos) return true;
+    std::this_thread::sleep_for(milliseconds(10));
+  }
+  return false;
+}
+
+TEST(ExecTest, OutputErrorsAndExitCodeComeBack) {
+  const Outcome outcome = RunOk(Shell("echo out; echo err >&2; exit 7"));
+  EXPECT_EQ(outcome.output, "out\n");
+  EXPECT_EQ(outcome.errors, "err\n");
+  EXPECT_EQ(outcome.exit_code, 7);
+  EXPECT_EQ(outcome.signal, 0);
+  EXPECT_FALSE(outcome.ok());
+  EXPECT_EQ(outcome.Describe(), "sh: exit code 7: err");
+}
+
+TEST(ExecTest, ASignalIsToldApartFromAnExitCode) {
+  const Outcome outcome = RunOk(Shell("kill -SEGV $$"));
+  EXPECT_EQ(outcome.exit_code, -1);
+  EXPECT_EQ(outcome.signal, SIGSEGV);
+  EXPECT_THAT(outcome.Describe(), HasSubstr("signal 11 (Segmentation fault)"));
+}
+
+TEST(ExecTest, AMissingProgramAndAMissingDirectoryAreNamed) {
+  Command command;
+  command.words = {"mkfs.nothing"};
+  command.timeout = seconds(1);
+  const Result<Outcome> missing = exec::Run(command);
+  ASSERT_FALSE(missing.has_value());
+  EXPECT_EQ(missing.error().code(), Errc::kNotFound);
+  EXPECT_THAT(missing.error().ToString(), HasSubstr("mkfs.nothing: not installed (looked in /usr"));
+
+  command = Shell("true");
+  command.directory = "/nowhere";
+  EXPECT_THAT(exec::Run(command).error().ToString(), HasSubstr("/nowhere: the working directory"));
+  command = Shell("true");
+  command.words = {"bin/sh"};
+  EXPECT_EQ(exec::Run(command).error().code(), Errc::kInvalidArgument);
+}
+
+TEST(ExecTest, AProgramThatCannotBeExecutedIsAnErrorAndLeavesNoZombie) {
+  const std::filesystem::path path =
+      std::filesystem::path(testing::TempDir()) / ("noexec." + std::to_string(getpid()));
+  std::ofstream(path) << "\x7f"
+                         "ELF nonsense";
+  ASSERT_EQ(chmod(path.c_str(), 0755), 0);
+  Command command;
+  command.words = {path.string()};
+  command.timeout = seconds(1);
+  const Result<Outcome> outcome = exec::Run(command);
+  std::filesystem::remove(path);
+  ASSERT_FALSE(outcome.has_value());
+  EXPECT_THAT(outcome.error().ToString(), HasSubstr("Exec format error"));
+  EXPECT_EQ(waitpid(-1, nullptr, WNOHANG), -1);
+  EXPECT_EQ(errno, ECHILD);
+}
+
+TEST(ExecTest, TheProcessGetsACleanEnvironmentAndNothingElseOfOurs) {
+  constexpr int kLeaky = 200;  // open for good, and not close-on-exec
+  ASSERT_EQ(dup2(STDOUT_FILENO, kLeaky), kLeaky);
+  Command command;
+  command.words = {"/usr/bin/env"};
+  command.timeout = seconds(5);
+  command.environment = {{"GIVEN", "a=b c"}};
+  const std::string home = getenv("HOME") != nullptr ? getenv("HOME") : "/";
+  EXPECT_EQ(RunOk(command).output,
+            "GIVEN=a=b c\nHOME=" + home + "\nLANG=C\nPATH=" + std::string(kPath) + "\n");
+
+  const Outcome fds = RunOk(Shell(
+      "readlink /proc/$$/fd/0; for f in 0 1 2 200; do [ -e /proc/$$/fd/$f ] && echo $f; done"));
+  EXPECT_EQ(fds.output, "/dev/null\n0\n1\n2\n");
+}
+
+TEST(ExecTest, SignalsAreAtTheirDefaultsAndTheGroupIsItsOwn) {
+  signal(SIGPIPE, SIG_IGN);
+  const Outcome outcome =
+      RunOk(Shell("grep -E 'Sig(Blk|Ign)' /proc/self/status; "
+                  "cut -d' ' -f5 /proc/$$/stat; echo $$"));
+  signal(SIGPIPE, SIG_DFL);
+  EXPECT_THAT(outcome.output, HasSubstr("SigBlk:\t0000000000000000\n"));
+  EXPECT_THAT(outcome.output, HasSubstr("SigIgn:\t0000000000000000\n"));
+  const std::string rest = outcome.output.substr(outcome.output.find("SigIgn"));
+  std::istringstream lines(rest.substr(rest.find('\n')));
+  pid_t group = 0;
+  pid_t pid = 0;
+  lines >> group >> pid;
+  EXPECT_EQ(group, pid);
+  EXPECT_NE(group, getpgrp());
+}
+
+TEST(ExecTest, ConcurrentSpawnsKeepNoWriteEndOfEachOther) {
+  // Every sleeper that inherited a write end would hold the other thread's Run for
+  // kOutputAfterExit.
+  std::atomic<bool> done = false;
+  std::vector<Child> sleepers;
+  std::thread spawner([&] {
+    while (!done && sleepers.size() < 200) {
+      Command command;
+      command.words = {"/bin/sleep", "30"};
+      Result<Child> child = Child::Spawn(command, {});
+      ASSERT_TRUE(child.has_value()) << child.error().ToString();
+      sleepers.push_back(std::move(*child));
+    }
+  });
+  Nanoseconds slowest{0};
+  for (int i = 0; i < 60; ++i) {
+    const TimePoint start = MonotonicClock().Now();
+    EXPECT_TRUE(RunOk(Shell("echo x")).ok());
+    slowest = std::max(slowest, MonotonicClock().Now() - start);
+  }
+  done = true;
+  spawner.join();
+  EXPECT_GT(sleepers.size(), 5u);
+  for (Child& child : sleepers) ASSERT_TRUE(child.KillGroup().has_value());
+  for (Child& child : sleepers) {
+    EXPECT_TRUE(child.WaitUntil(MonotonicClock().Now() + seconds(5)).has_value());
+  }
+  EXPECT_LT(slowest, kOutputAfterExit);
+}
+
+TEST(ExecTest, AGrandchildThatKeepsThePipeOpenIsKilledAndHoldsNobody) {
+  const TimePoint start = MonotonicClock().Now();
+  const Outcome outcome = RunOk(Shell("sleep 60 & echo $!"));
+  EXPECT_TRUE(outcome.ok());
+  EXPECT_LT(MonotonicClock().Now() - start, kOutputAfterExit + seconds(2));
+  EXPECT_TRUE(GoneSoon(std::stoi(outcome.output)));
+}
+
+TEST(ExecTest, AFloodIsDrainedAndItsMiddleDropped) {
+  Command command = Shell("echo first; head -c 20000000 /dev/zero | tr '\\0' x; echo; echo last");
+  command.output_head_max = 1_MiB;
+  command.output_tail_max = 64_KiB;
+  const Outcome outcome = RunOk(command);
+  EXPECT_TRUE(outcome.ok());
+  EXPECT_EQ(outcome.output.substr(0, 7), "first\nx");
+  EXPECT_EQ(outcome.output.substr(outcome.output.size() - 7), "x\nlast\n");
+  EXPECT_EQ(outcome.dropped_bytes, 6 + 20'000'000 + 6 - (1_MiB + 64_KiB).count());
+  EXPECT_LT(outcome.output.size(), (1_MiB + 65_KiB).size());
+}
+
+TEST(ExecTest, ATimeLimitEndsTheWholeGroup) {
+  const Outcome outcome = RunOk(Shell("sleep 60 & echo $!; wait", milliseconds(200)));
+  EXPECT_TRUE(outcome.timed_out);
+  EXPECT_EQ(outcome.signal, SIGTERM);
+  EXPECT_LT(outcome.wall, seconds(2));
+  EXPECT_TRUE(GoneSoon(std::stoi(outcome.output)));
+  EXPECT_THAT(outcome.Describe(), HasSubstr("time limit"));
+}
+
+TEST(ExecTest, AnEndlessFloodDoesNotGetPastTheTimeLimit) {
+  const Outcome outcome = RunOk(Shell("exec cat /dev/zero", milliseconds(300)));
+  EXPECT_TRUE(outcome.timed_out);
+  EXPECT_LT(outcome.wall, seconds(3));
+}
+
+TEST(ExecTest, CancelEndsACommand) {
+  runtime::CancelToken cancel;
+  Command command = Shell("sleep 60");
+  command.cancel = &cancel;
+  std::thread canceller([&] {
+    std::this_thread::sleep_for(milliseconds(100));
+    cancel.Cancel();
+  });
+  const Outcome outcome = RunOk(command);
+  canceller.join();
+  EXPECT_TRUE(outcome.cancelled);
+  EXPECT_LT(outcome.wall, seconds(2));
+  EXPECT_EQ(RunChecked(command).error().code(), Errc::kCancelled);
+}
+
+TEST(ExecTest, CpuFiguresAreThoseOfTheCommandAndItsChildren) {
+  const Outcome busy =
+      RunOk(Shell("i=0; while [ $i -lt 200000 ]; do i=$((i+1)); done; head -c 50000000 /dev/zero "
+                  "> /dev/null"));
+  EXPECT_GT(busy.cpu.user_ns(), 20'000'000);
+  EXPECT_GT(busy.cpu.memory_max_bytes(), 500'000u);
+  EXPECT_LE(busy.cpu.user_ns() + busy.cpu.system_ns(), busy.wall.count() * 2);
+  const Outcome idle = RunOk(Shell("sleep 0.2"));
+  EXPECT_LT(idle.cpu.user_ns() + idle.cpu.system_ns(), 100'000'000);
+  EXPECT_GE(idle.wall, milliseconds(200));
+}
+
+TEST(ExecTest, RunCheckedSaysWhatTheToolSaid) {
+  const Result<Outcome> failed = RunChecked(Shell("echo one >&2; echo 'two' >&2; exit 3"));
+  EXPECT_EQ(failed.error().code(), Errc::kIo);
+  EXPECT_THAT(failed.error().note(), HasSubstr("sh: exit code 3: one | two"));
+  const Result<Outcome> full = RunChecked(Shell("echo 'x: No space left on device' >&2; exit 1"));
+  EXPECT_EQ(full.error().code(), Errc::kNoSpace);
+  EXPECT_EQ(RunChecked(Shell("sleep 9", milliseconds(100))).error().code(), Errc::kTimedOut);
+}
+
+TEST(ExecTest, ACommandWithoutATimeLimitOrWithAZeroByteIsRefused) {
+  EXPECT_EQ(exec::Run(Shell("true", Nanoseconds(0))).error().code(), Errc::kInvalidArgument);
+  EXPECT_EQ(exec::Run(Shell(std::string("a\0b", 3))).error().code(), Errc::kInvalidArgument);
+}
+
+TEST(ChildTest, GivenDescriptorsAndInheritedOnesReachTheProcess) {
+  int ends[2];
+  ASSERT_EQ(pipe2(ends, O_CLOEXEC), 0);
+  const Descriptor reader(ends[0]);
+  Descriptor writer(ends[1]);
+  Command command = Shell("echo hello >&" + std::to_string(writer.get()));
+  Result<Child> child = Child::Spawn(command, {.inherited_fds = {writer.get()}});
+  ASSERT_TRUE(child.has_value());
+  writer.Close();
+  char buffer[16] = {};
+  EXPECT_EQ(read(reader.get(), buffer, sizeof buffer), 6);
+  const Result<ExitStatus> status = child->WaitUntil(MonotonicClock().Now() + seconds(5));
+  ASSERT_TRUE(status.has_value());
+  EXPECT_TRUE(status->ok());
+  EXPECT_TRUE(child->Signal(SIGTERM).has_value());  // after the end: nothing, and no error
+}
+
+TEST(ChildTest, WaitIsBoundedAndADestroyedChildLivesOnAndIsReapedLater) {
+  Command command;
+  command.words = {"/bin/sleep", "0.2"};
+  pid_t pid = 0;
+  {
+    Result<Child> child = Child::Spawn(command, {.new_session = true});
+    ASSERT_TRUE(child.has_value());
+    pid = child->pid();
+    EXPECT_EQ(getsid(pid), pid);
+    const TimePoint start = MonotonicClock().Now();
+    EXPECT_EQ(child->WaitUntil(start + milliseconds(30)).error().code(), Errc::kTimedOut);
+    EXPECT_LT(MonotonicClock().Now() - start, milliseconds(150));
+    EXPECT_FALSE(child->Poll()->has_value());
+  }
+  EXPECT_TRUE(Exists(pid));
+  std::this_thread::sleep_for(milliseconds(300));
+  EXPECT_TRUE(RunOk(Shell("true")).ok());
+  EXPECT_FALSE(Exists(pid));
+}
+
+TEST(CappedBufferTest, KeepsHeadAndTailInOrder) {
+  for (std::size_t portion : {1u, 3u, 7u, 100u}) {
+    CappedBuffer buffer(10_B, 5_B);
+    std::string text;
+    for (int i = 0; i < 50; ++i) text += static_cast<char>('0' + i);
+    for (std::size_t at = 0; at < text.size(); at += portion) {
+      buffer.Append(std::string_view(text).substr(at, portion));
+    }
+    EXPECT_EQ(buffer.dropped_bytes(), 35u);
+    EXPECT_EQ(buffer.Text(), text.substr(0, 10) + "\n[35 bytes left out]\n" + text.substr(45));
+  }
+  CappedBuffer none(4_B, 0_B);
+  none.Append("abcdef");
+  EXPECT_EQ(none.dropped_bytes(), 2u);
+}
+
+TEST(FindProgramTest, LooksInTheUsualPlaces) {
+  EXPECT_TRUE(FindProgram("sh")->is_absolute());
+  EXPECT_EQ(FindProgram("/bin/sh")->string(), "/bin/sh");
+  EXPECT_EQ(FindProgram("/etc/passwd").error().code(), Errc::kNotFound);
+  EXPECT_EQ(FindProgram("").error().code(), Errc::kInvalidArgument);
+}
+
+}  // namespace
+}  // namespace labrack::exec
