@@ -1,0 +1,278 @@
+#include "controller/compare/validity.h"
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+
+#include <fmt/format.h>
+
+namespace labrack::compare {
+namespace {
+
+struct Finding {
+  Exclusion exclusion = Exclusion::kNone;
+  std::string reason;
+  bool fine() const { return exclusion == Exclusion::kNone; }
+};
+
+Finding Found(Exclusion exclusion, std::string reason) { return {exclusion, std::move(reason)}; }
+
+std::string WithReason(std::string what, const std::string& reason) {
+  return reason.empty() ? what : what + ": " + reason;
+}
+
+Finding JudgeOutcome(const std::string& part, const v1::Verdict3& verdict) {
+  switch (verdict.outcome()) {
+    case v1::OUTCOME_OK:
+      return {};
+    case v1::OUTCOME_CANCELLED:
+      return Found(Exclusion::kCancelled, WithReason(part + " was cancelled", verdict.reason()));
+    case v1::OUTCOME_LOST:
+      return Found(Exclusion::kLost, WithReason(part + " was lost", verdict.reason()));
+    case v1::OUTCOME_REFUSED:
+      return Found(Exclusion::kUnsupported, WithReason(part + " was refused", verdict.reason()));
+    case v1::OUTCOME_CRASHED:
+      return Found(Exclusion::kFailed, WithReason("the worker crashed", verdict.reason()));
+    case v1::OUTCOME_TIMED_OUT:
+      return Found(Exclusion::kFailed, WithReason(part + " timed out", verdict.reason()));
+    case v1::OUTCOME_NOT_STARTED:
+      return Found(Exclusion::kFailed, WithReason(part + " was not started", verdict.reason()));
+    default:
+      return Found(Exclusion::kFailed, WithReason(part + " failed", verdict.reason()));
+  }
+}
+
+bool Measured(const v1::AssignmentResult& result, const std::string& step) {
+  return std::ranges::any_of(result.phases(), [&](const v1::PhaseRecord& phase) {
+    return phase.phase() == v1::PHASE_MEASURE && phase.step() == step &&
+           phase.end() == v1::PHASE_END_DONE;
+  });
+}
+
+// A step that did nothing is an error, never a zero (warp#358).
+Finding JudgePrimary(const v1::StepResult& step) {
+  switch (step.primary()) {
+    case v1::PRIMARY_METRIC_BYTES_PER_SECOND:
+      if (TotalWork(step, Work::kBytes) > 0) return {};
+      return Found(Exclusion::kInvalid, "step " + step.step() + " moved no bytes");
+    case v1::PRIMARY_METRIC_OPERATIONS_PER_SECOND:
+      if (TotalWork(step, Work::kOperations) > 0) return {};
+      return Found(Exclusion::kInvalid, "step " + step.step() + " did no operation");
+    case v1::PRIMARY_METRIC_SECONDS:
+      return {};
+    case v1::PRIMARY_METRIC_FIGURE:
+      if (step.figures().empty()) {
+        return Found(Exclusion::kInvalid, "step " + step.step() + " gave no figure");
+      }
+      return {};
+    default:
+      return Found(Exclusion::kInvalid, "step " + step.step() + " names no primary metric");
+  }
+}
+
+Finding JudgeStep(const v1::AssignmentResult& result, const v1::StepResult& step) {
+  for (const v1::OperationResult& operation : step.operations()) {
+    if (operation.error_count() == 0) continue;
+    return Found(
+        Exclusion::kFailed,
+        WithReason(fmt::format("{} of {} `{}` operations of step {} failed",
+                               operation.error_count(), operation.count() + operation.error_count(),
+                               operation.operation(), step.step()),
+                   operation.first_error()));
+  }
+  if (step.exit_code() != 0) {
+    return Found(Exclusion::kFailed,
+                 fmt::format("step {} ended with exit code {}", step.step(), step.exit_code()));
+  }
+  if (!Measured(result, step.step())) {
+    return Found(Exclusion::kInvalid, "step " + step.step() + " has no finished measure phase");
+  }
+  if (step.measure_end_mono_ns() <= step.measure_begin_mono_ns()) {
+    return Found(Exclusion::kInvalid, "step " + step.step() + " has an empty measured window");
+  }
+  for (const v1::Figure& figure : step.figures()) {
+    if (std::isfinite(figure.value())) continue;
+    return Found(Exclusion::kInvalid,
+                 "figure " + figure.name() + " of step " + step.step() + " is not a number");
+  }
+  if (Result<void> sums = SelfCheck(step); !sums) {
+    return Found(Exclusion::kInvalid, sums.error().subject() + ": " + sums.error().note());
+  }
+  return JudgePrimary(step);
+}
+
+Finding JudgeResult(const v1::AssignmentResult& result) {
+  // A mismatch is told before anything else: it is the gravest thing that a storage test can find.
+  if (result.verified() == v1::VERIFY_OUTCOME_MISMATCHED) {
+    return Found(Exclusion::kMismatch,
+                 WithReason("data read back is not the data written", result.verify_detail()));
+  }
+  if (Finding found = JudgeOutcome("the measurement", result.measurement()); !found.fine()) {
+    return found;
+  }
+  if (result.environment_verdict().outcome() != v1::OUTCOME_UNSPECIFIED) {
+    Finding found = JudgeOutcome("the environment check", result.environment_verdict());
+    if (!found.fine()) return found;
+  }
+  if (result.verified() == v1::VERIFY_OUTCOME_UNSPECIFIED) {
+    return Found(Exclusion::kInvalid, "the verify phase was not reached");
+  }
+  if (result.steps().empty()) return Found(Exclusion::kInvalid, "no step was measured");
+  for (const v1::StepResult& step : result.steps()) {
+    if (Finding found = JudgeStep(result, step); !found.fine()) return found;
+  }
+  return {};
+}
+
+Finding JudgeAssignment(const v1::AssignmentRecord& assignment) {
+  if (assignment.late()) {
+    return Found(Exclusion::kLost, "the result came after the trial had been given up");
+  }
+  if (assignment.has_result()) return JudgeResult(assignment.result());
+  return Found(Exclusion::kLost, WithReason("there is no result", assignment.reason()));
+}
+
+// An assignment may have been handed out again under a newer token; that one counts.
+const v1::AssignmentRecord* AssignmentOf(const v1::TrialRecord& trial, const std::string& agent) {
+  const v1::AssignmentRecord* found = nullptr;
+  for (const v1::AssignmentRecord& assignment : trial.assignments()) {
+    if (assignment.agent_id() != agent) continue;
+    if (found == nullptr || assignment.epoch() > found->epoch()) found = &assignment;
+  }
+  return found;
+}
+
+std::vector<std::string> AgentsOf(const v1::PlannedCell& cell, const v1::TrialRecord& trial) {
+  if (!cell.agent_ids().empty()) return {cell.agent_ids().begin(), cell.agent_ids().end()};
+  std::set<std::string> agents;
+  for (const v1::AssignmentRecord& assignment : trial.assignments()) {
+    agents.insert(assignment.agent_id());
+  }
+  return {agents.begin(), agents.end()};
+}
+
+Finding JudgeSummary(const v1::TrialSummary& summary) {
+  if (summary.state() == "planned" || summary.state() == "running") {
+    return Found(Exclusion::kPending, "not ended");
+  }
+  if (summary.state() == "lost") return Found(Exclusion::kLost, summary.reason());
+  if (summary.state() == "cancelled") return Found(Exclusion::kCancelled, summary.reason());
+  return {};
+}
+
+Finding JudgeHosts(const v1::TrialRecord& trial, const std::vector<std::string>& agents) {
+  for (const std::string& agent : agents) {
+    const v1::AssignmentRecord* assignment = AssignmentOf(trial, agent);
+    if (assignment == nullptr) return Found(Exclusion::kLost, agent + ": there is no result");
+    Finding found = JudgeAssignment(*assignment);
+    if (found.fine()) continue;
+    const std::string& host =
+        assignment->host_name().empty() ? assignment->agent_id() : assignment->host_name();
+    found.reason = host + ": " + found.reason;
+    return found;
+  }
+  return {};
+}
+
+// All hosts did the same steps, together; fills in timing.
+Finding JudgeTogether(const v1::TrialRecord& trial, const std::vector<std::string>& agents,
+                      TrialAssessment& assessment) {
+  std::set<std::string> steps;
+  for (const std::string& agent : agents) {
+    for (const v1::StepResult& step : AssignmentOf(trial, agent)->result().steps()) {
+      steps.insert(step.step());
+    }
+  }
+  for (const std::string& step : steps) {
+    const std::vector<HostStep> hosts = StepOfHosts(trial, step, agents);
+    if (hosts.size() != agents.size()) {
+      return Found(Exclusion::kInvalid, fmt::format("step {} was measured by {} of {} hosts", step,
+                                                    hosts.size(), agents.size()));
+    }
+    Result<FleetTiming> timing = TimeFleet(hosts);
+    if (!timing) {
+      const Error& error = timing.error();
+      return Found(Exclusion::kInvalid,
+                   fmt::format("step {}: {}{}{}", step, error.subject(),
+                               error.subject().empty() ? "" : ": ", error.note()));
+    }
+    assessment.start_skew_max_ns =
+        std::max(assessment.start_skew_max_ns, timing->start_skew_max_ns);
+    assessment.start_spread_ns = std::max(assessment.start_spread_ns, timing->start_spread_ns);
+    if (timing->overlap < 0) continue;
+    assessment.overlap =
+        assessment.overlap < 0 ? timing->overlap : std::min(assessment.overlap, timing->overlap);
+  }
+  return {};
+}
+
+std::int64_t StartOf(const v1::AssignmentResult& result, const v1::StepResult& step) {
+  for (const v1::PhaseRecord& phase : result.phases()) {
+    if (phase.phase() == v1::PHASE_WARM_UP && phase.step() == step.step() &&
+        phase.end() == v1::PHASE_END_DONE) {
+      return phase.begin_mono_ns();
+    }
+  }
+  return step.measure_begin_mono_ns();
+}
+
+}  // namespace
+
+std::string ExclusionName(Exclusion exclusion) {
+  switch (exclusion) {
+    case Exclusion::kNone:
+      return "";
+    case Exclusion::kPending:
+      return "pending";
+    case Exclusion::kUnsupported:
+      return "unsupported";
+    case Exclusion::kFailed:
+      return "failed";
+    case Exclusion::kLost:
+      return "lost";
+    case Exclusion::kCancelled:
+      return "cancelled";
+    case Exclusion::kMismatch:
+      return "mismatch";
+    case Exclusion::kInvalid:
+      return "invalid";
+  }
+  return "";
+}
+
+TrialAssessment AssessTrial(const v1::PlannedCell& cell, const v1::TrialRecord& trial) {
+  TrialAssessment assessment;
+  const std::vector<std::string> agents = AgentsOf(cell, trial);
+  assessment.host_count = static_cast<std::uint32_t>(agents.size());
+  Finding found = JudgeSummary(trial.summary());
+  if (found.fine() && agents.empty()) found = Found(Exclusion::kLost, "no host took part");
+  if (found.fine()) found = JudgeHosts(trial, agents);
+  if (found.fine()) found = JudgeTogether(trial, agents, assessment);
+  assessment.exclusion = found.exclusion;
+  assessment.reason = std::move(found.reason);
+  return assessment;
+}
+
+std::vector<HostStep> StepOfHosts(const v1::TrialRecord& trial, const std::string& step,
+                                  const std::vector<std::string>& agent_ids) {
+  std::vector<HostStep> hosts;
+  for (const v1::AssignmentRecord& assignment : trial.assignments()) {
+    if (!agent_ids.empty() &&
+        std::ranges::find(agent_ids, assignment.agent_id()) == agent_ids.end()) {
+      continue;
+    }
+    if (AssignmentOf(trial, assignment.agent_id()) != &assignment) continue;
+    for (const v1::StepResult& result : assignment.result().steps()) {
+      if (result.step() != step) continue;
+      hosts.push_back({.host_name = assignment.host_name(),
+                       .result = &result,
+                       .started_mono_ns = StartOf(assignment.result(), result),
+                       .clock_offset_ns = assignment.result().clock_offset_ns(),
+                       .clock_uncertainty_ns = assignment.result().clock_uncertainty_ns()});
+      break;
+    }
+  }
+  return hosts;
+}
+
+}  // namespace labrack::compare
