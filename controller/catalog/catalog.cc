@@ -1,0 +1,315 @@
+#include "controller/catalog/catalog.h"
+
+#include <algorithm>
+#include <fcntl.h>
+#include <sys/file.h>
+#include <unistd.h>
+#include <utility>
+
+#include <google/protobuf/io/coded_stream.h>
+#include <google/protobuf/io/zero_copy_stream_impl_lite.h>
+
+#include "controller/catalog/schema.h"
+#include "storage/base/clock.h"
+
+namespace labrack::catalog {
+namespace {
+
+Result<int> TakeLock(const std::filesystem::path& file) {
+  const int fd = open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+  if (fd < 0) return FailErrno("open", file.string());
+  if (flock(fd, LOCK_EX | LOCK_NB) != 0) {
+    const int error = errno;
+    close(fd);
+    if (error != EWOULDBLOCK)
+      return std::unexpected(Error::FromErrno(error, "flock", file.string()));
+    return Fail(Errc::kBusy, file.parent_path().string(),
+                "another controller works on this catalog; stop it, use it with --controller, or "
+                "name another state directory");
+  }
+  return fd;
+}
+
+Result<void> CheckWal(Database& database, const std::filesystem::path& file) {
+  Result<Query> query = database.Prepare("PRAGMA journal_mode");
+  if (!query) return std::unexpected(query.error());
+  Result<bool> row = query->Step();
+  if (!row) return std::unexpected(row.error());
+  if (query->View(0) == "wal") return {};
+  return Fail(Errc::kUnsupported, file.string(),
+              "the file system cannot hold a write-ahead log (SQLite chose " + query->Text(0) +
+                  "); put the state directory on a local disk");
+}
+
+const char* KindOf(const v1::EventRecord& record) {
+  switch (record.body_case()) {
+    case v1::EventRecord::kPhase:
+      return "phase";
+    case v1::EventRecord::kPhaseBegun:
+      return "phase_begun";
+    case v1::EventRecord::kResult:
+      return "result";
+    case v1::EventRecord::kLog:
+      return "log";
+    case v1::EventRecord::BODY_NOT_SET:
+      break;
+  }
+  return "unknown";
+}
+
+// Maps of a message are in no fixed order unless asked: the same record must give the same bytes.
+std::string Serialized(const google::protobuf::Message& message) {
+  std::string bytes;
+  google::protobuf::io::StringOutputStream stream(&bytes);
+  google::protobuf::io::CodedOutputStream coded(&stream);
+  coded.SetSerializationDeterministic(true);
+  message.SerializeToCodedStream(&coded);
+  coded.Trim();
+  return bytes;
+}
+
+// Agents fill the clock's offset in when they send a result, so it may differ when it is sent
+// again.
+std::string WithoutClock(std::string_view body) {
+  v1::EventRecord record;
+  if (!record.ParseFromArray(body.data(), static_cast<int>(body.size()))) return std::string(body);
+  if (record.has_result()) {
+    record.mutable_result()->clear_clock_offset_ns();
+    record.mutable_result()->clear_clock_uncertainty_ns();
+  }
+  return Serialized(record);
+}
+
+bool SameRecord(std::string_view a, std::string_view b) {
+  return a == b || WithoutClock(a) == WithoutClock(b);
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Catalog>> Catalog::Open(const std::filesystem::path& directory) {
+  std::error_code error;
+  std::filesystem::create_directories(directory, error);
+  if (error) {
+    return Fail(ErrcFromErrno(error.value()), directory.string(),
+                "the state directory cannot be made: " + error.message());
+  }
+  Result<int> lock = TakeLock(directory / kLockFile);
+  if (!lock) return std::unexpected(lock.error());
+  // From here on the lock belongs to the catalog, which gives it back on every way out.
+  std::unique_ptr<Catalog> catalog(new Catalog(*lock, nullptr));
+  const std::filesystem::path file = directory / kCatalogFile;
+  Result<std::unique_ptr<Database>> database = Database::Open(file, Access::kWriter);
+  if (!database) return std::unexpected(database.error());
+  catalog->database_ = *std::move(database);
+  if (Result<void> wal = CheckWal(*catalog->database_, file); !wal) {
+    return std::unexpected(wal.error());
+  }
+  if (Result<void> migrated = Migrate(*catalog->database_, file, SchemaVersion()); !migrated) {
+    return std::unexpected(migrated.error());
+  }
+  if (Result<void> raised = catalog->RaiseEpochAtStart(); !raised) {
+    return std::unexpected(raised.error());
+  }
+  return catalog;
+}
+
+Catalog::~Catalog() {
+  database_.reset();  // before the lock goes
+  close(lock_fd_);
+}
+
+Result<void> Catalog::RaiseEpochAtStart() {
+  Result<Transaction> transaction = Transaction::Begin(*database_);
+  if (!transaction) return std::unexpected(transaction.error());
+  {
+    Result<Query> query = database_->Prepare(
+        "UPDATE meta SET value = value + 1 WHERE name = 'controller_epoch' RETURNING value");
+    if (!query) return std::unexpected(query.error());
+    Result<bool> row = query->Step();
+    if (!row) return std::unexpected(row.error());
+    if (!*row) return Fail(Errc::kCorrupt, "catalog", "the controller's epoch is missing");
+    controller_epoch_ = query->Unsigned(0);
+  }
+  return transaction->Commit();
+}
+
+Result<Applied> Catalog::Apply(std::span<const Change> changes) {
+  Applied applied;
+  Result<Transaction> transaction = Transaction::Begin(*database_);
+  if (!transaction) return std::unexpected(transaction.error());
+  for (const Change& change : changes) {
+    Result<void> done = std::visit([&](const auto& one) { return One(one, applied); }, change);
+    if (!done) return std::unexpected(done.error());
+  }
+  if (Result<void> committed = transaction->Commit(); !committed) {
+    return std::unexpected(committed.error());
+  }
+  return applied;
+}
+
+Result<void> Catalog::One(const InsertRun& change, Applied&) {
+  const RunRow& run = change.run;
+  Result<Query> query = database_->Prepare(
+      "INSERT INTO runs(id, state, reason, playbook_name, playbook_file, playbook_text, plan, "
+      "owner, lease_ns, created_wall_ns, ended_wall_ns, exit_code, verdict, idempotency_key) "
+      "VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, nullif(?, ''))");
+  if (!query) return std::unexpected(query.error());
+  Result<void> inserted =
+      query
+          ->With(run.id, StateName(run.state), run.reason, run.plan.playbook_name(),
+                 run.playbook_file, run.playbook_text, Blob{Serialized(run.plan)}, run.owner,
+                 run.lease_ns, run.created_wall_ns, run.ended_wall_ns, run.exit_code, run.verdict,
+                 run.idempotency_key)
+          .Run();
+  if (!inserted) return inserted;
+  for (const TrialRow& trial : change.trials) {
+    if (Result<void> done = InsertTrial(trial); !done) return done;
+  }
+  return {};
+}
+
+Result<void> Catalog::InsertTrial(const TrialRow& trial) {
+  Result<Query> query = database_->Prepare(
+      "INSERT INTO trials(run_id, trial, cell, cell_name, repeat, state, reason, start_skew_ns, "
+      "overlap, host_count) VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?, ?)");
+  if (!query) return std::unexpected(query.error());
+  return query
+      ->With(trial.run_id, trial.index, trial.cell, trial.cell_name, trial.repeat,
+             StateName(trial.state), trial.reason, trial.start_skew_ns, trial.overlap,
+             trial.host_count)
+      .Run();
+}
+
+Result<void> Catalog::One(const UpdateRun& change, Applied&) {
+  Result<Query> query = database_->Prepare(
+      "UPDATE runs SET state = ?, reason = ?, ended_wall_ns = ?, exit_code = ?, verdict = ? "
+      "WHERE id = ?");
+  if (!query) return std::unexpected(query.error());
+  return query
+      ->With(StateName(change.state), change.reason, change.ended_wall_ns, change.exit_code,
+             change.verdict, change.id)
+      .Run();
+}
+
+Result<void> Catalog::One(const UpdateTrial& change, Applied&) {
+  const TrialRow& trial = change.trial;
+  Result<Query> query = database_->Prepare(
+      "UPDATE trials SET state = ?, reason = ?, start_skew_ns = ?, overlap = ? "
+      "WHERE run_id = ? AND trial = ?");
+  if (!query) return std::unexpected(query.error());
+  return query
+      ->With(StateName(trial.state), trial.reason, trial.start_skew_ns, trial.overlap, trial.run_id,
+             trial.index)
+      .Run();
+}
+
+Result<void> Catalog::One(const PutAssignment& change, Applied& applied) {
+  const AssignmentRow& row = change.assignment;
+  Result<Query> query = database_->Prepare(
+      "INSERT INTO assignments(id, run_id, trial, agent_id, host_name, epoch, offered_epoch, "
+      "state, stop_wanted, reason) VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?, ?) "
+      "ON CONFLICT(id) DO UPDATE SET epoch = excluded.epoch, "
+      "offered_epoch = excluded.offered_epoch, state = excluded.state, "
+      "stop_wanted = excluded.stop_wanted, reason = excluded.reason "
+      "WHERE state IN ('planned', 'offered', 'accepted', 'running')");
+  if (!query) return std::unexpected(query.error());
+  Result<void> put =
+      query
+          ->With(row.id, row.run_id, row.trial_index, row.agent_id, row.host_name, row.epoch,
+                 row.offered_epoch, StateName(row.state), row.stop_wanted, row.reason)
+          .Run();
+  if (put && database_->changed_rows() == 0) ++applied.final_changes_refused;
+  return put;
+}
+
+Result<void> Catalog::One(const StoreEvents& change, Applied& applied) {
+  for (const v1::EventRecord& record : change.records) {
+    if (Result<void> stored = StoreEvent(change, record, applied); !stored) return stored;
+  }
+  return {};
+}
+
+Result<void> Catalog::StoreEvent(const StoreEvents& batch, const v1::EventRecord& record,
+                                 Applied& applied) {
+  const std::string body = Serialized(record);
+  {
+    Result<Query> insert = database_->Prepare(
+        "INSERT OR IGNORE INTO events(assignment_id, epoch, seq, kind, agent_mono_ns, "
+        "received_wall_ns, body) VALUES(?, ?, ?, ?, ?, ?, ?)");
+    if (!insert) return std::unexpected(insert.error());
+    Result<void> run = insert
+                           ->With(batch.assignment_id, batch.epoch, record.seq(), KindOf(record),
+                                  record.mono_ns(), batch.received_wall_ns, Blob{body})
+                           .Run();
+    if (!run) return run;
+  }
+  if (database_->changed_rows() > 0) {
+    ++applied.events_stored;
+    return {};
+  }
+  Result<Query> stored = database_->Prepare(
+      "SELECT body FROM events WHERE assignment_id = ? AND epoch = ? AND seq = ?");
+  if (!stored) return std::unexpected(stored.error());
+  Result<bool> row = stored->With(batch.assignment_id, batch.epoch, record.seq()).Step();
+  if (!row) return std::unexpected(row.error());
+  const bool same = *row && SameRecord(body, stored->View(0));
+  ++(same ? applied.events_duplicate : applied.events_conflicting);
+  return {};
+}
+
+Result<void> Catalog::One(const PutAgent& change, Applied&) {
+  const AgentRow& agent = change.agent;
+  Result<Query> query = database_->Prepare(
+      "INSERT OR REPLACE INTO agents(id, machine_id, incarnation, boot_id, version, inventory, "
+      "last_change_wall_ns) VALUES(?, ?, ?, ?, ?, ?, ?)");
+  if (!query) return std::unexpected(query.error());
+  return query
+      ->With(agent.id, agent.machine_id, agent.incarnation, agent.boot_id, agent.version,
+             Blob{Serialized(agent.inventory)}, WallClockNow().count())
+      .Run();
+}
+
+Result<void> Catalog::One(const Audit& change, Applied&) {
+  Result<Query> query = database_->Prepare(
+      "INSERT INTO audit(wall_ns, who, verb, target, detail) VALUES(?, ?, ?, ?, ?)");
+  if (!query) return std::unexpected(query.error());
+  return query->With(change.wall_ns, change.who, change.verb, change.target, change.detail).Run();
+}
+
+Result<void> Catalog::One(const RaiseEpoch& change, Applied&) {
+  Result<Query> query =
+      database_->Prepare("UPDATE meta SET value = max(value, ?) WHERE name = 'controller_epoch'");
+  if (!query) return std::unexpected(query.error());
+  Result<void> run = query->With(change.controller_epoch).Run();
+  if (run) controller_epoch_ = std::max(controller_epoch_, change.controller_epoch);
+  return run;
+}
+
+Result<std::vector<StoredRun>> Catalog::OpenRuns() {
+  Result<std::vector<std::string>> ids = ReadOpenRunIds(*database_);
+  if (!ids) return std::unexpected(ids.error());
+  std::vector<StoredRun> runs;
+  for (const std::string& id : *ids) {
+    Result<std::optional<StoredRun>> run = ReadRun(*database_, id, WithAssignments::kOpenTrials);
+    if (!run) return std::unexpected(run.error());
+    if (*run) runs.push_back(**std::move(run));
+  }
+  return runs;
+}
+
+Result<std::optional<std::string>> Catalog::RunByKey(const std::string& idempotency_key) {
+  Result<Query> query = database_->Prepare("SELECT id FROM runs WHERE idempotency_key = ?");
+  if (!query) return std::unexpected(query.error());
+  Result<bool> row = query->With(idempotency_key).Step();
+  if (!row) return std::unexpected(row.error());
+  if (!*row) return std::nullopt;
+  return query->Text(0);
+}
+
+Result<bool> Catalog::HasRun(const std::string& id) {
+  Result<Query> query = database_->Prepare("SELECT 1 FROM runs WHERE id = ?");
+  if (!query) return std::unexpected(query.error());
+  return query->With(id).Step();
+}
+
+}  // namespace labrack::catalog
