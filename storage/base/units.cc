@@ -315,6 +315,11 @@ Result<double> ParseFactor(std::string_view text) {
   return NotANumber(text, "a factor", "1.5x");
 }
 
+Result<double> ParseNumber(std::string_view text) {
+  if (const std::optional<double> value = NumberBefore(text, "")) return *value;
+  return NotANumber(text, "a number", "12.5");
+}
+
 Result<std::int64_t> ParseInteger(std::string_view text) {
   std::string_view digits = text;
   if (!digits.empty() && digits.front() == '-') digits.remove_prefix(1);

@@ -19,6 +19,7 @@ Result<Bytes> ParseBytes(std::string_view text);
 Result<Nanoseconds> ParseDuration(std::string_view text);
 Result<double> ParsePercent(std::string_view text);  // "3%" -> 0.03
 Result<double> ParseFactor(std::string_view text);   // "1.5x" -> 1.5
+Result<double> ParseNumber(std::string_view text);   // "12.5": no exponent, not negative
 Result<std::int64_t> ParseInteger(
     std::string_view text);  // decimal, no leading zero, no _ and no hex
 

@@ -119,6 +119,14 @@ TEST(UnitsTest, PercentagesAndFactors) {
   EXPECT_THAT(NoteOf(ParseFactor("1e3x")), HasSubstr("is not a factor"));
 }
 
+TEST(UnitsTest, NumbersHaveNoExponent) {
+  EXPECT_DOUBLE_EQ(*ParseNumber("12.5"), 12.5);
+  EXPECT_DOUBLE_EQ(*ParseNumber("0"), 0);
+  for (const char* text : {"", "-1", "1e3", "inf", "nan", "0x1", ".5", "5."}) {
+    EXPECT_THAT(NoteOf(ParseNumber(text)), HasSubstr("; write a number like 12.5")) << text;
+  }
+}
+
 TEST(UnitsTest, IntegersAreDecimalOnly) {
   EXPECT_EQ(*ParseInteger("0"), 0);
   EXPECT_EQ(*ParseInteger("-12"), -12);

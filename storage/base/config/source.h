@@ -67,13 +67,19 @@ enum class Colour { kNever, kAlways };
 //   14 |       blok_size: 4k
 //      |       ^^^^^^^^^ `block_rw` has no such field
 //      = help: did you mean `block_size`?
-// `text` is the file's content (for the excerpt; may be empty, then the excerpt is left out).
+// `text` is the file's content (for the excerpt; may be empty, then the excerpt is left out). Long
+// lines are cut around the caret.
 std::string Render(const Problem& problem, std::string_view text, Colour colour);
-// All of them and the closing line "2 errors; nothing was started.  More: labrack explain LR203".
+// All of them in the order of their places, those without a place last, and the closing line
+// "2 errors; nothing was started.  More: labrack explain LR203". Empty when there are none.
 std::string RenderAll(const Problems& problems, std::string_view text, Colour colour);
 
-// The nearest of `candidates` by Damerau-Levenshtein distance <= max(1, length / 3); empty when
-// none is.
+// What a user wrote, for a message: in backquotes, control characters replaced, and cut where it is
+// too long to be a slip.
+std::string Quote(std::string_view text);
+
+// The nearest of `candidates` by Damerau-Levenshtein distance <= max(1, length / 3), where case
+// does not count; empty when none is near enough. Of equals the first.
 std::string Nearest(std::string_view word, const std::vector<std::string>& candidates);
 
 }  // namespace labrack::config

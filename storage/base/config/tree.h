@@ -1,5 +1,5 @@
 // A read-only tree of a YAML text with the place of every key and value. It is built from libyaml's
-// events (yaml_reader.h) and refuses whatever could be misread: duplicate keys, tags, aliases and
+// events (yaml_reader.cc) and refuses whatever could be misread: duplicate keys, tags, aliases and
 // anchors, `<<`, several documents, tabs, keys that are not plain words, and more than fits the
 // limits. Scalars stay text: the field that reads one decides its type, never the scalar's look.
 #pragma once
@@ -21,6 +21,7 @@ class Node {
   Kind kind = Kind::kScalar;
   std::string text;            // scalars only
   bool quoted = false;         // scalars only: '...' , "...", | or >
+  bool refused = false;        // stood for something refused (an alias, say): say no more about it
   Span span;                   // of the value
   std::vector<Node> items;     // lists only
   std::vector<Entry> entries;  // maps only, in the order written
@@ -38,11 +39,14 @@ struct Node::Entry {
   Node value;
 };
 
-// A whole file. `text` is kept for excerpts.
+// A whole file. `text` is kept for excerpts, without a byte-order mark.
 struct Document {
   std::string file;  // as the user named it
   std::string text;
   Node root;
+  // The tree is whole, though perhaps with problems that leave its meaning clear enough to look for
+  // more of them (a duplicate key: the first one counts). Never run what had problems.
+  bool checkable = false;
 };
 
 struct Limits {
@@ -51,8 +55,10 @@ struct Limits {
   std::size_t nodes_max = 100'000;
 };
 
-// Reads a YAML text. On failure the problems hold at least one entry and the tree must not be used.
-// An empty file is a problem. Syntax stops at the first error; structural refusals are collected.
+// Reads a YAML text; true when it added no problem. On failure the tree must not be used but to
+// look for more problems, and that only when document.checkable. An empty file is a problem. Syntax
+// and limits stop at the first error; structural refusals are collected. Every span lies inside the
+// text: its line exists and its column is at most one past the line's end.
 bool ReadYaml(std::string file, std::string text, const Limits& limits, Document& document,
               Problems& problems);
 // Reads the file's content first; a file that cannot be read is a problem (LR101).

@@ -1,0 +1,77 @@
+// Every problem code, with what `labrack explain CODE` says. A code keeps its meaning for ever; a
+// new kind of problem gets a new number. LR1xx: files and syntax. LR2xx: fields of one value.
+// LR3xx: fields against each other, and expansion. LR4xx: the fleet against the playbook, at
+// planning.
+#include "storage/base/config/source.h"
+
+namespace labrack::config {
+
+const std::vector<CodeText>& AllCodes() {
+  static const std::vector<CodeText> codes{
+      {"LR101", "the file cannot be read",
+       "The file does not exist, is no file, or may not be read by this user."},
+      {"LR102", "the file is too large",
+       "Files are read up to 1 MiB. A playbook of that size is generated or is the wrong file."},
+      {"LR103", "a character does not belong in the file",
+       "Files are UTF-8 text without control characters, line breaks that only some programs see, "
+       "and characters that change the direction of text: what is shown must be what is read."},
+      {"LR104", "the file is empty", "There is nothing but comments, if at all."},
+      {"LR105", "this is not YAML",
+       "The text breaks a rule of YAML, so that nothing after this place can be trusted. Reading "
+       "stops here: mend this one, then the rest is checked."},
+      {"LR106", "a quoted text is not closed",
+       "A text that begins with a quote ends with the same quote. Within '...' a quote is written "
+       "twice, within \"...\" it is written \\\"."},
+      {"LR107", "a bracket is not closed",
+       "A list in [ ] or a mapping in { } does not end. The place shown is the opening bracket."},
+      {"LR108", "a tab between the parts of a line",
+       "Tabs have different widths in different editors, and YAML's structure is indentation. "
+       "Within quoted texts, text blocks and comments they may stand."},
+      {"LR109", "a second document",
+       "A line `---` begins a second document. One file is one document; a second one would be "
+       "dropped in silence, so it is refused."},
+      {"LR110", "anchors, aliases and merge keys are not taken",
+       "`&name`, `*name` and `<<` hide what a line really says, and a few of them can stand for "
+       "millions of values. `vars:` and `matrix:` name values instead. A text that begins with & "
+       "or * is put in quotes."},
+      {"LR111", "tags are not taken",
+       "`!tag` would choose how a value is read. Here the field chooses: `size: 4KiB` is a size "
+       "and `name: 4KiB` a text. A text that begins with ! is put in quotes."},
+      {"LR112", "directives are not taken",
+       "Lines that begin with % (`%YAML`, `%TAG`) have no use here."},
+      {"LR113", "a key is written twice",
+       "The same key stands twice in one mapping. Which of the two counts would be a guess."},
+      {"LR114", "this cannot be a key", "A key is one word: not empty, no spaces, no list."},
+      {"LR115", "values are nested too deep",
+       "Values are read up to 32 levels deep. Mostly this is a bracket that is not closed."},
+      {"LR116", "the file holds too many values",
+       "A file is read up to 100 000 values. A `matrix:` makes many cells of few lines."},
+      {"LR201", "the value has the wrong shape",
+       "A mapping (`key: value` lines), a list (`- item` lines) or a single value stands where the "
+       "field takes another of these. `labrack explain FIELD` shows the field."},
+      {"LR202", "the value is missing",
+       "Nothing stands after the `:`. Write a value, `{}` for a mapping that is all defaults, "
+       "\"\" for an empty text, or leave the line out."},
+      {"LR203", "unknown field",
+       "No field of this name exists at this place. Unknown fields are refused, since a misspelt "
+       "option that is dropped in silence makes a wrong measurement."},
+      {"LR204", "a field is missing", "A field that has no default must be written."},
+      {"LR205", "exactly one of several must be written",
+       "Some mappings choose one of several kinds, as `host: {ext4: {}}` does. They hold exactly "
+       "one key."},
+      {"LR206", "the value cannot be read",
+       "The field decides how its value is read. Whole numbers are decimal digits; truth is `true` "
+       "or `false`; sizes take B, KiB, MiB, GiB, TiB (1024) or kB, MB, GB, TB (1000); times take "
+       "ns, us, ms, s, min, h; shares end in %; factors end in x. What could be read in two ways, "
+       "as 4k, is refused."},
+      {"LR207", "the value is out of bounds",
+       "Nothing is clamped in silence: a value beyond the field's bounds is an error."},
+      {"LR208", "unknown choice", "The field takes one of a few words."},
+      {"LR209", "the text has the wrong form",
+       "Names must follow a pattern, so that they can be parts of paths, labels and ids."},
+      {"LR210", "too few or too many items", "The list or mapping has bounds on its length."},
+  };
+  return codes;
+}
+
+}  // namespace labrack::config
