@@ -41,20 +41,13 @@ Result<void> CheckWal(Database& database, const std::filesystem::path& file) {
                   "); put the state directory on a local disk");
 }
 
-const char* KindOf(const v1::EventRecord& record) {
-  switch (record.body_case()) {
-    case v1::EventRecord::kPhase:
-      return "phase";
-    case v1::EventRecord::kPhaseBegun:
-      return "phase_begun";
-    case v1::EventRecord::kResult:
-      return "result";
-    case v1::EventRecord::kLog:
-      return "log";
-    case v1::EventRecord::BODY_NOT_SET:
-      break;
-  }
-  return "unknown";
+// "result", "phase", ...: the field of the record's body. A kind that this build does not know is
+// stored all the same.
+std::string KindOf(const v1::EventRecord& record) {
+  const google::protobuf::OneofDescriptor* body = record.GetDescriptor()->FindOneofByName("body");
+  const google::protobuf::FieldDescriptor* field =
+      record.GetReflection()->GetOneofFieldDescriptor(record, body);
+  return field == nullptr ? "unknown" : field->name();
 }
 
 // Maps of a message are in no fixed order unless asked: the same record must give the same bytes.
