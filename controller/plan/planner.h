@@ -2,9 +2,10 @@
 // touches nothing, asks no clock and draws no number but from the seed, so that `labrack plan`
 // shows exactly what `labrack run` will do.
 //
-//   repeat 0   pages: A B C   copy: A B C        A B C: the stacks as written
-//   repeat 1   copy:  C B A   pages: C B A       the whole order backwards
-//   repeat 2   copy:  B C A   pages: B C A       turned by one, and so on in pairs
+//   repeat 0   pages: A B C   copy:  A B C    as written
+//   repeat 1   copy:  C B A   pages: C B A    the whole order backwards
+//   repeat 2   copy:  B C A   pages: B C A    stacks turned by one, workloads by a seeded number
+//   repeat 3   pages: A C B   copy:  A C B    that backwards, and so on in pairs
 //
 // Over each pair of repeats every cell has the same mean position, so that drift hits all alike.
 #pragma once
