@@ -58,7 +58,7 @@ std::vector<Record> WriteRecords(const std::filesystem::path& directory, Limits 
                   .seq = writer->next_seq(),
                   .mono_ns = static_cast<std::int64_t>(i * 1000),
                   .payload = RandomPayload(random, length_max)};
-    EXPECT_TRUE(writer->Append(record.type, record.mono_ns, record.payload));
+    EXPECT_TRUE(writer->Append(record.type, Durability::kWithNext, record.mono_ns, record.payload));
     records.push_back(std::move(record));
   }
   if (seal) EXPECT_TRUE(writer->Seal());
@@ -121,7 +121,8 @@ TEST(SpoolTest, ReaderFollowsAWriter) {
   for (int i = 0; i < 50; ++i) {
     EXPECT_TRUE(ReadAll(reader).empty());
     EXPECT_FALSE(reader.sealed());
-    ASSERT_TRUE(writer->Append(RecordType::kState, i, "record " + std::to_string(i)));
+    ASSERT_TRUE(
+        writer->Append(RecordType::kState, Durability::kNow, i, "record " + std::to_string(i)));
     const std::vector<Record> read = ReadAll(reader);
     ASSERT_EQ(read.size(), 1U);
     EXPECT_EQ(read[0].payload, "record " + std::to_string(i));
@@ -149,7 +150,7 @@ TEST(SpoolTest, EveryCutOfTheTailLeavesAPrefixAndCanBeEnded) {
       Result<SpoolWriter> writer = SpoolWriter::Resume(directory, kIdentity, {});
       ASSERT_TRUE(writer) << writer.error().ToString();
       ASSERT_EQ(writer->next_seq(), read.size() + 1);
-      ASSERT_TRUE(writer->Append(RecordType::kResult, 1, "the end"));
+      ASSERT_TRUE(writer->Append(RecordType::kResult, Durability::kWithNext, 1, "the end"));
       ASSERT_TRUE(writer->Seal());
     }
     SpoolReader again(directory, kIdentity);
@@ -234,12 +235,13 @@ TEST(SpoolTest, BeyondItsLimitDetailsAreDroppedAndStateIsKept) {
   TempDirectory temp;
   Result<SpoolWriter> writer = SpoolWriter::Create(temp.path() / "s", kIdentity, {.trial = 10_KiB});
   const std::string payload(4096, 'd');
-  EXPECT_TRUE(writer->Append(RecordType::kDetail, 0, payload));
-  EXPECT_TRUE(writer->Append(RecordType::kDetail, 0, payload));
-  EXPECT_EQ(writer->Append(RecordType::kDetail, 0, payload).error().code(), Errc::kNoSpace);
+  EXPECT_TRUE(writer->Append(RecordType::kDetail, Durability::kWithNext, 0, payload));
+  EXPECT_TRUE(writer->Append(RecordType::kDetail, Durability::kWithNext, 0, payload));
+  EXPECT_EQ(writer->Append(RecordType::kDetail, Durability::kWithNext, 0, payload).error().code(),
+            Errc::kNoSpace);
   EXPECT_EQ(writer->dropped_count(), 1U);
-  EXPECT_TRUE(writer->Append(RecordType::kState, 0, payload));
-  EXPECT_TRUE(writer->Append(RecordType::kResult, 0, payload));
+  EXPECT_TRUE(writer->Append(RecordType::kState, Durability::kNow, 0, payload));
+  EXPECT_TRUE(writer->Append(RecordType::kResult, Durability::kWithNext, 0, payload));
   EXPECT_TRUE(writer->Seal());
   SpoolReader reader(temp.path() / "s", kIdentity);
   EXPECT_EQ(ReadAll(reader).size(), 4U);
@@ -253,17 +255,19 @@ int FillATinyDisk(const std::filesystem::path& mount_point) {
   if (mount("tmpfs", mount_point.c_str(), "tmpfs", 0, "size=6m") != 0) return 77;
   Result<SpoolWriter> writer = SpoolWriter::Create(mount_point / "s", kIdentity, {});
   if (!writer) return 1;
-  if (!writer->Append(RecordType::kState, 0, "begun")) return 2;
+  if (!writer->Append(RecordType::kState, Durability::kNow, 0, "begun")) return 2;
   const std::string payload(100'000, 'd');
   std::uint64_t kept = 0;
-  while (writer->Append(RecordType::kDetail, 0, payload)) {
+  while (writer->Append(RecordType::kDetail, Durability::kWithNext, 0, payload)) {
     if (++kept > 1000) return 3;
   }
   // The rest of the disk goes to somebody else.
   Descriptor hog(open((mount_point / "hog").c_str(), O_WRONLY | O_CREAT, 0600));
   while (write(hog.get(), payload.data(), payload.size()) > 0) {
   }
-  if (!writer->Append(RecordType::kResult, 0, std::string(kPayloadMax.size(), 'r'))) return 4;
+  if (!writer->Append(RecordType::kResult, Durability::kWithNext, 0,
+                      std::string(kPayloadMax.size(), 'r')))
+    return 4;
   if (!writer->Seal()) return 5;
   SpoolReader reader(mount_point / "s", kIdentity);
   const std::vector<Record> read = ReadAll(reader);

@@ -30,7 +30,7 @@
 namespace labrack::spool {
 
 enum class RecordType : std::uint8_t {
-  kState = 1,     // where the trial stands: durable before the trial goes on
+  kState = 1,     // where the trial stands
   kDetail = 2,    // logs and results of single steps: the first to go when space is short
   kResult = 3,    // the last one
   kFooter = 255,  // the format's own; readers do not see it

@@ -152,7 +152,8 @@ Result<void> SpoolWriter::SyncData() {
   return {};
 }
 
-Result<void> SpoolWriter::Append(RecordType type, std::int64_t mono_ns, std::string_view payload) {
+Result<void> SpoolWriter::Append(RecordType type, Durability durability, std::int64_t mono_ns,
+                                 std::string_view payload) {
   if (payload.size() > kPayloadMax.size() || type == RecordType::kFooter || !file_.valid()) {
     return Fail(Errc::kInvalidArgument, directory_.string(),
                 "a record of " + std::to_string(payload.size()) + " bytes; at most " +
@@ -174,7 +175,7 @@ Result<void> SpoolWriter::Append(RecordType type, std::int64_t mono_ns, std::str
   }
   ++next_seq_;
   ++segment_count_;
-  return type == RecordType::kState ? SyncData() : Result<void>();
+  return durability == Durability::kNow ? SyncData() : Result<void>();
 }
 
 Result<void> SpoolWriter::CloseSegment(bool final_segment) {
@@ -187,7 +188,8 @@ Result<void> SpoolWriter::CloseSegment(bool final_segment) {
 }
 
 Result<void> SpoolWriter::Seal() {
-  if (!file_.valid()) return Fail(Errc::kInvalidArgument, directory_.string(), "the spool is sealed");
+  if (!file_.valid())
+    return Fail(Errc::kInvalidArgument, directory_.string(), "the spool is sealed");
   if (Result<void> closed = CloseSegment(/*final_segment=*/true); !closed) return closed;
   file_.Close();
   ReleaseBallast();

@@ -20,6 +20,11 @@ struct Limits {
   Bytes ballast = 2_MiB;  // two largest records
 };
 
+enum class Durability {
+  kNow,       // durable on return
+  kWithNext,  // with the next record that is, or with Seal()
+};
+
 class SpoolWriter {
  public:
   // A new spool in `directory`, which is made. Errors: kAlreadyExists when it holds segments.
@@ -32,10 +37,11 @@ class SpoolWriter {
 
   // Number that the next record will get: it stands in the payload too.
   std::uint64_t next_seq() const { return next_seq_; }
-  // kState is durable on return; kDetail and kResult with the next kState or Seal(). Errors:
-  // kNoSpace when a detail was dropped (nothing was written) or when even the ballast did not help;
-  // kInvalidArgument for a payload above kPayloadMax; kIo, after which the writer must not be used.
-  Result<void> Append(RecordType type, std::int64_t mono_ns, std::string_view payload);
+  // Errors: kNoSpace when a detail was dropped (nothing was written) or when even the ballast did
+  // not help; kInvalidArgument for a payload above kPayloadMax; kIo, after which the writer must
+  // not be used.
+  Result<void> Append(RecordType type, Durability durability, std::int64_t mono_ns,
+                      std::string_view payload);
   // Footer, fsync of file and directory. Nothing can be appended afterwards.
   Result<void> Seal();
 
