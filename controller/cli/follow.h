@@ -1,0 +1,49 @@
+// Watching a run to its end. The stream is the lease: while it is open, the controller knows that
+// somebody waits. A lost connection is made again for a bounded time; a controller that went on
+// without us is found by the run's id.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+
+#include "controller/cli/client.h"
+#include "controller/cli/interrupts.h"
+#include "controller/cli/progress.h"
+
+namespace labrack::cli {
+
+// How long a lost controller is tried to be reached before waiting is given up.
+constexpr Nanoseconds kReconnectLimit = std::chrono::seconds(60);
+// How long a cancelled run may take to tear down before we stop waiting for it; longer than the
+// tear-down's own default time-out.
+constexpr Nanoseconds kCancelLimit = std::chrono::seconds(150);
+
+struct FollowOptions {
+  std::string run_id;
+  std::optional<Nanoseconds> limit = {};  // of the whole waiting; nothing: for ever
+  bool cancel_on_interrupt = false;       // else an interrupt only ends the watching
+  Nanoseconds reconnect_limit = kReconnectLimit;
+  // Called at every look; a text is said, an error cancels the run and ends the following.
+  std::function<Result<std::string>()> tend = {};
+};
+
+enum class FollowEnd {
+  kRunEnded,
+  kTimedOut,        // the limit passed
+  kInterrupted,     // and, with cancel_on_interrupt, the run has ended too
+  kNotCleanedUp,    // interrupted and cancelled, but the run did not end within kCancelLimit
+  kConnectionLost,  // not found again within the limit
+  kFailed,          // the controller refused (no such run, not authorised), or tend() failed
+};
+
+struct FollowResult {
+  FollowEnd end = FollowEnd::kRunEnded;
+  v1::RunSummary summary;      // the last that was seen
+  std::optional<Error> error;  // of kConnectionLost and kFailed
+};
+
+FollowResult Follow(Client& client, const FollowOptions& options, ProgressView& view,
+                    Interrupts& interrupts);
+
+}  // namespace labrack::cli
