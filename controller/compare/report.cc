@@ -4,63 +4,107 @@
 
 #include <fmt/format.h>
 
+#include "controller/compare/environment.h"
+#include "controller/compare/gates.h"
 #include "controller/compare/outcome.h"
-#include "controller/compare/validity.h"
+#include "controller/compare/rows.h"
+#include "controller/compare/series.h"
 
 namespace labrack::compare {
 namespace {
 
-const v1::PlannedCell* CellOf(const v1::RunRecord& run, std::uint32_t index) {
-  for (const v1::PlannedCell& cell : run.plan().cells()) {
-    if (cell.index() == index) return &cell;
-  }
-  return nullptr;
+void NoteTiming(const TrialAssessment& assessment, v1::Report& report) {
+  report.set_start_skew_max_ns(std::max(report.start_skew_max_ns(), assessment.start_skew_max_ns));
+  if (assessment.overlap < 0) return;
+  report.set_overlap_min(report.overlap_min() < 0
+                             ? assessment.overlap
+                             : std::min(report.overlap_min(), assessment.overlap));
 }
 
-std::string CellName(const v1::PlannedCell& cell) {
-  std::string name = cell.stack().name() + "/" + cell.workload().name();
-  if (!cell.parameters_text().empty()) name += " " + cell.parameters_text();
-  return name;
+void AddSkipped(const std::string& what, const TrialAssessment& assessment, v1::Report& report) {
+  v1::SkippedItem& item = *report.add_skipped();
+  item.set_what(what);
+  item.set_reason(assessment.reason);
+  item.set_kind(ExclusionName(assessment.exclusion));
+}
+
+void NoteClock(const v1::TrialRecord& trial, v1::Report& report) {
+  for (const v1::AssignmentRecord& assignment : trial.assignments()) {
+    const std::string& clock = assignment.result().clock();
+    if (clock.empty() || clock == report.clock()) continue;
+    report.set_clock(report.clock().empty() ? clock : "mixed");
+  }
 }
 
 // Counts trials and lists those that stay out.
-void AddTrials(const v1::RunRecord& run, const std::string& prefix, v1::Report& report) {
-  for (const v1::TrialRecord& trial : run.trials()) {
-    const v1::PlannedCell* cell = CellOf(run, trial.summary().cell());
-    if (cell == nullptr) continue;
-    const TrialAssessment assessment = AssessTrial(*cell, trial);
-    if (assessment.valid()) {
+void AddTrials(const RunView& run, const std::string& prefix, v1::Report& report) {
+  for (const TrialView& view : run.trials) {
+    NoteClock(*view.trial, report);
+    if (view.assessment.valid()) {
       report.set_trials_valid(report.trials_valid() + 1);
-      report.set_start_skew_max_ns(
-          std::max(report.start_skew_max_ns(), assessment.start_skew_max_ns));
-      if (assessment.overlap >= 0) {
-        report.set_overlap_min(report.overlap_min() < 0
-                                   ? assessment.overlap
-                                   : std::min(report.overlap_min(), assessment.overlap));
-      }
+      NoteTiming(view.assessment, report);
       continue;
     }
-    v1::SkippedItem& item = *report.add_skipped();
-    item.set_what(fmt::format("{}trial {} ({}, repeat {})", prefix, trial.summary().index() + 1,
-                              CellName(*cell), trial.summary().repeat() + 1));
-    item.set_reason(assessment.reason);
-    item.set_kind(ExclusionName(assessment.exclusion));
+    const v1::TrialSummary& summary = view.trial->summary();
+    AddSkipped(fmt::format("{}trial {} ({}, repeat {})", prefix, summary.index() + 1,
+                           CellName(*view.cell), summary.repeat() + 1),
+               view.assessment, report);
   }
   report.set_trials_planned(report.trials_planned() +
-                            static_cast<std::uint32_t>(run.plan().trials_size()));
+                            static_cast<std::uint32_t>(run.record->plan().trials_size()));
+}
+
+bool RanOn(const v1::RunRecord& run, const std::string& stack, const std::string& agent) {
+  return std::ranges::any_of(run.plan().cells(), [&](const v1::PlannedCell& cell) {
+    return cell.stack().name() == stack &&
+           std::ranges::find(cell.agent_ids(), agent) != cell.agent_ids().end();
+  });
+}
+
+// Stacks that the planner left out on hosts that cannot do them. The plan says why, in a note that
+// names both.
+void AddUnsupported(const v1::RunRecord& run, v1::Report& report) {
+  for (const v1::Stack& stack : run.plan().playbook().stacks()) {
+    for (const v1::PlannedHost& host : run.plan().hosts()) {
+      if (RanOn(run, stack.name(), host.agent_id())) continue;
+      v1::SkippedItem& item = *report.add_skipped();
+      item.set_what(stack.name() + " on " + host.host_name());
+      item.set_kind("unsupported");
+      item.set_reason("not part of the plan there");
+      for (const std::string& note : run.plan().notes()) {
+        if (note.starts_with(stack.name() + " ") &&
+            note.find(host.agent_id()) != std::string::npos) {
+          item.set_reason(note);
+        }
+      }
+    }
+  }
 }
 
 }  // namespace
 
 v1::Report MakeReport(const v1::RunRecord& base, const v1::RunRecord* test) {
   v1::Report report;
-  *report.mutable_run() = base.summary();
   report.set_overlap_min(-1);
-  report.set_hosts_count(static_cast<std::uint32_t>(base.plan().hosts_size()));
-  AddTrials(base, test == nullptr ? "" : "base: ", report);
-  if (test != nullptr) {
+  *report.mutable_run() = base.summary();
+  const RunView base_view = ViewRun(base);
+  if (test == nullptr) {
+    report.set_hosts_count(static_cast<std::uint32_t>(base.plan().hosts_size()));
+    AddTrials(base_view, "", report);
+    AddUnsupported(base, report);
+    AddRows(base_view, report);
+    AddGates(base_view, report);
+    AddEnvironment({&base_view}, report);
+    AddWarnings({&base_view}, report);
+  } else {
     *report.mutable_test_run() = test->summary();
-    AddTrials(*test, "test: ", report);
+    report.set_hosts_count(static_cast<std::uint32_t>(test->plan().hosts_size()));
+    const RunView test_view = ViewRun(*test);
+    AddTrials(base_view, base.summary().run_id() + " ", report);
+    AddTrials(test_view, test->summary().run_id() + " ", report);
+    AddRows(base_view, test_view, report);
+    AddEnvironment({&base_view, &test_view}, report);
+    AddWarnings({&base_view, &test_view}, report);
   }
   CloseReport(report);
   return report;

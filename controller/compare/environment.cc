@@ -1,0 +1,254 @@
+#include "controller/compare/environment.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include <fmt/format.h>
+
+#include "controller/compare/rows.h"
+#include "storage/base/units.h"
+
+namespace labrack::compare {
+namespace {
+
+using Facts = std::vector<std::pair<std::string, std::string>>;  // name and value, in print order
+
+Facts FactsOf(const v1::Environment& environment) {
+  const v1::Inventory& host = environment.host();
+  Facts facts;
+  const auto add = [&](const char* name, const std::string& value) {
+    if (!value.empty()) facts.push_back({name, value});
+  };
+  add("kernel", host.kernel());
+  add("system", host.os());
+  add("cpu",
+      host.cpu_count() == 0 ? "" : fmt::format("{} x {}", host.cpu_count(), host.cpu_model()));
+  add("governor", host.cpu_governor());
+  add("memory", host.memory_bytes() == 0 ? "" : FormatBytes(Bytes(host.memory_bytes())));
+  add("virtual", host.virtualization());
+  add("disk", environment.backing_device());
+  add("agent", host.git_commit().empty() ? host.agent_version()
+                                         : host.agent_version() + " " + host.git_commit());
+  std::map<std::string, std::string> tools;
+  for (const v1::Tool& tool : environment.tools()) tools[tool.name()] = tool.version();
+  for (const auto& [name, version] : tools) add(("tool " + name).c_str(), version);
+  return facts;
+}
+
+std::string ValueOf(const Facts& facts, const std::string& name) {
+  for (const auto& [fact, value] : facts) {
+    if (fact == name) return value;
+  }
+  return "(not known)";
+}
+
+struct HostFacts {
+  std::string host_name;
+  Facts facts;
+};
+
+// By agent, in the order of their first results: facts of the first result that has any.
+std::vector<HostFacts> HostsOf(const RunView& run) {
+  std::vector<HostFacts> hosts;
+  std::set<std::string> seen;
+  for (const TrialView& view : run.trials) {
+    for (const v1::AssignmentRecord& assignment : view.trial->assignments()) {
+      if (!assignment.result().has_environment()) continue;
+      if (!seen.insert(assignment.agent_id()).second) continue;
+      hosts.push_back({.host_name = assignment.host_name(),
+                       .facts = FactsOf(assignment.result().environment())});
+    }
+  }
+  std::ranges::sort(hosts, {}, &HostFacts::host_name);
+  return hosts;
+}
+
+void AddLine(const std::string& host, const std::string& text, v1::Report& report) {
+  v1::EnvironmentLine& line = *report.add_environment();
+  line.set_host_name(host);
+  line.set_text(text);
+}
+
+std::vector<std::string> FactNames(const std::vector<HostFacts>& hosts) {
+  std::vector<std::string> names;
+  for (const HostFacts& host : hosts) {
+    for (const auto& [name, value] : host.facts) {
+      if (std::ranges::find(names, name) == names.end()) names.push_back(name);
+    }
+  }
+  return names;
+}
+
+// "kernel differs: 6.1.0-18 on st-01, st-02; 6.1.0-20 on st-03".
+void AddHostDifferences(const std::vector<HostFacts>& hosts, v1::Report& report) {
+  for (const std::string& name : FactNames(hosts)) {
+    std::map<std::string, std::string> hosts_by_value;
+    for (const HostFacts& host : hosts) {
+      std::string& list = hosts_by_value[ValueOf(host.facts, name)];
+      list += (list.empty() ? "" : ", ") + host.host_name;
+    }
+    // Each host has a disk of its own; another serial is no difference worth a line.
+    if (hosts_by_value.size() < 2 || name == "disk") continue;
+    std::string text = name + " differs between hosts: ";
+    bool first = true;
+    for (const auto& [value, list] : hosts_by_value) {
+      text += (first ? "" : "; ") + value + " on " + list;
+      first = false;
+    }
+    AddLine("", text, report);
+  }
+}
+
+void AddRunDifferences(const std::vector<HostFacts>& base, const std::vector<HostFacts>& test,
+                       v1::Report& report) {
+  for (const HostFacts& now : test) {
+    const auto before = std::ranges::find(base, now.host_name, &HostFacts::host_name);
+    if (before == base.end()) {
+      AddLine("", now.host_name + " took part in the test run only", report);
+      continue;
+    }
+    for (const std::string& name : FactNames({*before, now})) {
+      const std::string was = ValueOf(before->facts, name);
+      const std::string is = ValueOf(now.facts, name);
+      if (was == is) continue;
+      AddLine("",
+              fmt::format("{} differs between the runs on {}: base {}, test {}", name,
+                          now.host_name, was, is),
+              report);
+    }
+  }
+  for (const HostFacts& before : base) {
+    if (std::ranges::find(test, before.host_name, &HostFacts::host_name) != test.end()) continue;
+    AddLine("", before.host_name + " took part in the base run only", report);
+  }
+}
+
+void Warn(v1::Report& report, const char* code, std::string message, std::string cure) {
+  v1::Warning& warning = *report.add_warnings();
+  warning.set_code(code);
+  warning.set_message(std::move(message));
+  warning.set_cure(std::move(cure));
+}
+
+// The first message of each code and cell, and how many more there were.
+void AddWorkerWarnings(const RunView& run, v1::Report& report) {
+  struct Seen {
+    v1::Warning warning;
+    std::string cell;
+    int trials = 0;
+  };
+  std::vector<Seen> all;
+  for (const TrialView& view : run.trials) {
+    std::set<std::string> in_trial;
+    for (const v1::AssignmentRecord& assignment : view.trial->assignments()) {
+      for (const v1::Warning& warning : assignment.result().warnings()) {
+        if (!in_trial.insert(warning.code()).second) continue;
+        const std::string cell = CellName(*view.cell);
+        const auto same = [&](const Seen& seen) {
+          return seen.cell == cell && seen.warning.code() == warning.code();
+        };
+        auto found = std::ranges::find_if(all, same);
+        if (found == all.end()) found = all.insert(all.end(), {.warning = warning, .cell = cell});
+        ++found->trials;
+      }
+    }
+  }
+  for (const Seen& seen : all) {
+    v1::Warning& warning = *report.add_warnings();
+    warning = seen.warning;
+    warning.set_message(
+        fmt::format("{}: {}{}", seen.cell, seen.warning.message(),
+                    seen.trials > 1 ? fmt::format(" ({} trials)", seen.trials) : ""));
+  }
+}
+
+void WarnOfTiming(const v1::Report& of, v1::Report& report) {
+  if (of.overlap_min() >= 0 && of.overlap_min() < kOverlapMin) {
+    Warn(report, "LW201",
+         fmt::format("the hosts measured together for {:.1f} % of the time only (at worst)",
+                     of.overlap_min() * 100),
+         "give the workload a duration instead of a size, so that all hosts end together");
+  }
+  if (of.start_skew_max_ns() > kStartSkewMaxNs) {
+    Warn(report, "LW202",
+         fmt::format("a host started {} away from the common instant",
+                     FormatDuration(Nanoseconds(of.start_skew_max_ns()))),
+         "look at the load and the network of the hosts");
+  }
+}
+
+// Facts that a worker states about one trial; each said once a stack and host.
+void WarnOfTrials(const RunView& run, v1::Report& report) {
+  std::set<std::string> said;
+  std::map<std::string, std::string> boots;
+  const auto once = [&](const char* code, const std::string& message, const char* cure) {
+    if (said.insert(code + message).second) Warn(report, code, message, cure);
+  };
+  for (const TrialView& view : run.trials) {
+    for (const v1::AssignmentRecord& assignment : view.trial->assignments()) {
+      const v1::AssignmentResult& result = assignment.result();
+      const std::string& host = assignment.host_name();
+      if (result.clean_up().outcome() == v1::OUTCOME_FAILED) {
+        once("LW203", fmt::format("{}: clean-up failed: {}", host, result.clean_up().reason()),
+             "the agent tries again when it starts; look for left mounts and loop devices");
+      }
+      if (!result.stack_note().empty()) {
+        once("LW204",
+             fmt::format("{} on {}: {}", view.cell->stack().name(), host, result.stack_note()),
+             "its figures are those of the host's own file system");
+      }
+      const std::string& boot = result.environment().boot_id();
+      if (boot.empty()) continue;
+      const auto [known, is_new] = boots.try_emplace(host, boot);
+      if (!is_new && known->second != boot) {
+        once("LW206", host + " was rebooted in the middle of the run",
+             "run it again when the host stays up");
+      }
+    }
+  }
+}
+
+bool HostsDiffer(const v1::Report& report) {
+  return std::ranges::any_of(report.environment(), [](const v1::EnvironmentLine& line) {
+    return line.host_name().empty();
+  });
+}
+
+}  // namespace
+
+void AddEnvironment(const std::vector<const RunView*>& runs, v1::Report& report) {
+  const std::vector<HostFacts> hosts = HostsOf(*runs.back());
+  for (const HostFacts& host : hosts) {
+    std::string text;
+    for (const auto& [name, value] : host.facts) {
+      text += (text.empty() ? "" : "; ") + name + " " + value;
+    }
+    AddLine(host.host_name, text, report);
+  }
+  AddHostDifferences(hosts, report);
+  if (runs.size() > 1) AddRunDifferences(HostsOf(*runs.front()), hosts, report);
+}
+
+void AddWarnings(const std::vector<const RunView*>& runs, v1::Report& report) {
+  WarnOfTiming(report, report);
+  for (const RunView* run : runs) {
+    WarnOfTrials(*run, report);
+    AddWorkerWarnings(*run, report);
+  }
+  if (HostsDiffer(report)) {
+    Warn(report, "LW205", "the environments differ (see environment)",
+         "a difference in the figures may be one of the machines, not of the stacks");
+  }
+  if (report.clock() == "virtual") {
+    Warn(report, "LW207", "the disks are modelled: all times are virtual",
+         "compare virtual runs with virtual runs only");
+  }
+  if (report.hosts_count() > kHostRowHostsMax) {
+    Warn(report, "LW208",
+         fmt::format("{} hosts took part; rows of single hosts are left out", report.hosts_count()),
+         "`labrack export RUN --as csv` has every host");
+  }
+}
+
+}  // namespace labrack::compare
