@@ -1,0 +1,58 @@
+// Stacks of the host's kernel, built for one trial: disks, what joins them, a file system, and a
+// fresh directory on it for the workload. Everything that is made is in the undo log first;
+// UndoLog::RunAll is the only tear-down there is.
+#pragma once
+
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "agent/stack/device_use.h"
+#include "agent/stack/undo_log.h"
+#include "labrack/v1/stack.pb.h"
+#include "storage/base/bytes.h"
+#include "storage/base/result.h"
+#include "storage/runtime/env.h"
+
+namespace labrack::stack {
+
+struct BuildRequest {
+  v1::Stack stack;
+  v1::Disks disks;
+  std::string stand_in;             // not empty: a directory is built instead, and why
+  std::filesystem::path disks_dir;  // of this trial alone; made here
+  std::filesystem::path mount_dir;  // likewise
+  std::string tag;                  // unique on this host: run, trial, epoch
+  Nanoseconds timeout{0};           // of the whole build; must be set
+  const runtime::CancelToken* cancel = nullptr;
+  std::vector<std::string> allowed_directories;  // that `dir` stacks may name
+};
+
+class BuiltStack {
+ public:
+  virtual ~BuiltStack() = default;
+
+  // Where the workload works: empty, on the stack, and nobody else's.
+  virtual const std::filesystem::path& directory() const = 0;
+  // What the file system can hold.
+  virtual Bytes capacity() const = 0;
+  virtual const std::vector<DeviceRef>& devices() const = 0;
+  // Everything written is on the medium and nothing of it is cached by the file system. No file of
+  // the stack may be open. A `dir` stack is only synced: its caches are the host's own.
+  virtual Result<void> DropCaches() = 0;
+  // Whether the stack still stands as it was built: mounted, writable, on its own devices.
+  virtual Result<void> Check() const = 0;
+  // For people: "btrfs raid1 on loop3, loop4 (2 disks of 1GiB, direct I/O)".
+  virtual const std::string& description() const = 0;
+  // What is behind the disks: "ext4 on /dev/vda1 (QEMU HARDDISK, serial X)", "memory".
+  virtual const std::string& backing() const = 0;
+};
+
+// Errors: kUnsupported when this host cannot, with the reason; kInvalidArgument for disks that are
+// too few or too small and for options that are not accepted; kRefusedBySafety for options that
+// could reach another disk; kNoSpace; kTimedOut, kCancelled; kIo with what the tool said. What was
+// made until then is in `undo`.
+Result<std::unique_ptr<BuiltStack>> BuildStack(const BuildRequest& request, UndoLog& undo);
+
+}  // namespace labrack::stack
