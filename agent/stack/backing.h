@@ -10,11 +10,11 @@
 namespace labrack::stack {
 
 struct Backing {
-  std::string file_system;  // "ext4", "tmpfs"
-  std::string source;       // "/dev/vda1"
-  std::string device;       // of the kernel: "vda1"; empty where there is no block device
-  std::string model;        // of the whole disk; empty where it does not say
-  std::string serial;
+  std::string file_system = {};  // "ext4", "tmpfs"
+  std::string source = {};       // "/dev/vda1"
+  std::string device = {};       // of the kernel: "vda1"; empty where there is no block device
+  std::string model = {};        // of the whole disk; empty where it does not say
+  std::string serial = {};
 
   // "ext4 on /dev/vda1 (QEMU HARDDISK, serial X)", "tmpfs".
   std::string Describe() const;

@@ -1,0 +1,364 @@
+// Goal: what of agent/stack needs no root: which options are let through, what a host is told it
+// cannot do, the undo log's file, plain directories, the parsers. Method: texts and temporary
+// directories.
+#include <fstream>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "agent/stack/backing.h"
+#include "agent/stack/host_ability.h"
+#include "agent/stack/mounts.h"
+#include "agent/stack/option_words.h"
+#include "agent/stack/stack.h"
+#include "agent/stack/stack_backend.h"
+
+namespace labrack::stack {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+class TemporaryDirectory {
+ public:
+  TemporaryDirectory() {
+    std::string name = testing::TempDir() + "labrack-stack-parts.XXXXXX";
+    path_ = std::filesystem::canonical(mkdtemp(name.data()));
+  }
+  ~TemporaryDirectory() {
+    std::error_code ignored;
+    std::filesystem::remove_all(path_, ignored);
+  }
+  const std::filesystem::path& path() const { return path_; }
+
+ private:
+  std::filesystem::path path_;
+};
+
+TEST(MountInfoTest, NamesWithBlanksAndReadOnlyOnesAreRead) {
+  const std::vector<MountEntry> mounts = ParseMountInfo(
+      "36 35 8:1 / /a\\040b rw,noatime master:1 shared:2 - ext4 /dev/sda1 rw,errors=continue\n"
+      "garbage\n"
+      "37 35 0:40 / /pool rw,relatime - fuse.zfs tank rw\n"
+      "38 35 7:3 / /gone rw - xfs /dev/loop3 ro,attr2\n"
+      "39 35 7:4 / /ro ro - xfs /dev/loop4 rw\n");
+  ASSERT_EQ(mounts.size(), 4u);
+  EXPECT_EQ(mounts[0].mount_point, "/a b");
+  EXPECT_EQ(mounts[0].source, "/dev/sda1");
+  EXPECT_EQ(mounts[0].device_major, 8u);
+  EXPECT_FALSE(mounts[0].read_only);
+  EXPECT_EQ(mounts[1].file_system, "fuse.zfs");
+  EXPECT_TRUE(mounts[2].read_only);
+  EXPECT_TRUE(mounts[3].read_only);
+}
+
+TEST(MountInfoTest, ThisHostsOwnRootIsFound) {
+  ASSERT_TRUE(MountOf("/proc/self").has_value());
+  EXPECT_EQ(MountOf("/proc/self")->file_system, "proc");
+  EXPECT_FALSE(MountAt("/no/such/mount")->has_value());
+}
+
+// The point of the grammar: words that would make mkfs write to something else.
+TEST(OptionWordsTest, NothingThatNamesAnotherDeviceGetsThrough) {
+  const ToolGrammar ext4{.program = "mkfs.ext4",
+                         .flags = "jF",
+                         .with_value = "bEiJ",
+                         .long_options = {"--csum"},
+                         .long_flags = {"--mixed"},
+                         .refused_text = {"device="}};
+  const auto code = [&](const std::vector<std::string>& words) {
+    const Result<void> checked = CheckToolWords(ext4, words);
+    return checked ? std::string("fine") : std::string(ErrcName(checked.error().code()));
+  };
+  EXPECT_EQ(code({}), "fine");
+  EXPECT_EQ(code({"-i", "4096", "-b4096", "-jF", "-E", "stride=4", "--csum=crc32c", "--csum",
+                  "xxhash", "--mixed"}),
+            "fine");
+  EXPECT_EQ(code({"/dev/sda"}), "refused by disk safety");
+  EXPECT_EQ(code({"-i", "/dev/sda"}), "refused by disk safety");
+  EXPECT_EQ(code({"-J", "device=UUID=1"}), "refused by disk safety");
+  EXPECT_EQ(code({"sda"}), "invalid argument");
+  EXPECT_EQ(code({"-j", "sda"}), "invalid argument");
+  EXPECT_EQ(code({"-i", "4096", "sda"}), "invalid argument");
+  EXPECT_EQ(code({"-n"}), "invalid argument");
+  EXPECT_EQ(code({"-jn"}), "invalid argument");
+  EXPECT_EQ(code({"-i"}), "invalid argument");
+  EXPECT_EQ(code({"-i", "-j"}), "invalid argument");
+  EXPECT_EQ(code({"--"}), "invalid argument");
+  EXPECT_EQ(code({"-"}), "invalid argument");
+  EXPECT_EQ(code({""}), "invalid argument");
+  EXPECT_EQ(code({"--root-dir=x"}), "invalid argument");
+  EXPECT_EQ(code({"--mixed=1"}), "invalid argument");
+}
+
+TEST(OptionWordsTest, MountOptionsStayOnTheTrialsOwnDevice) {
+  EXPECT_TRUE(CheckMountOptions({"noatime", "data=journal", "compress=zstd:3"}).has_value());
+  for (const char* option : {"bind", "loop", "device=/dev/sda", "logdev=/dev/sda", "journal_dev=1",
+                             "subvol=/x", "ro", "foo=../x"}) {
+    EXPECT_EQ(CheckMountOptions({option}).error().code(), Errc::kRefusedBySafety) << option;
+  }
+  EXPECT_EQ(CheckMountOptions({"noatime,ro"}).error().code(), Errc::kInvalidArgument);
+  EXPECT_EQ(CheckMountOptions({""}).error().code(), Errc::kInvalidArgument);
+}
+
+TEST(OptionWordsTest, ZfsPropertiesReachNothingElse) {
+  EXPECT_TRUE(CheckZfsProperties({"ashift=12", "recordsize=2K"}).has_value());
+  for (const char* property : {"mountpoint=legacy", "cachefile=x", "sharenfs=on", "a=/etc"}) {
+    EXPECT_EQ(CheckZfsProperties({property}).error().code(), Errc::kRefusedBySafety) << property;
+  }
+  EXPECT_EQ(CheckZfsProperties({"-f"}).error().code(), Errc::kInvalidArgument);
+  EXPECT_EQ(CheckZfsProperties({"lz4"}).error().code(), Errc::kInvalidArgument);
+}
+
+HostAbility FullHost() {
+  HostAbility host;
+  host.is_root = host.may_mount = host.loop_devices = true;
+  host.file_systems = {"ext4", "xfs", "btrfs", "tmpfs"};
+  for (const char* name : {"mkfs.ext4", "mkfs.xfs", "mkfs.btrfs", "zpool", "zfs"}) {
+    host.programs[name] = std::string("/usr/sbin/") + name;
+  }
+  return host;
+}
+
+std::string ReasonFor(const HostAbility& host, const std::string& kind) {
+  for (const v1::StackSupport& support : SupportOf(host)) {
+    EXPECT_EQ(support.supported(), support.reason().empty());
+    if (support.kind() == kind) return support.reason();
+  }
+  return "no such kind";
+}
+
+TEST(SupportTest, EveryKindHasAReasonThatSaysWhatToDo) {
+  HostAbility host = FullHost();
+  for (const v1::StackSupport& support : SupportOf(host)) EXPECT_TRUE(support.supported());
+  EXPECT_EQ(SupportOf(host).size(), 5u);
+
+  host.programs.erase("mkfs.xfs");
+  EXPECT_EQ(ReasonFor(host, "xfs"), "mkfs.xfs is not installed (package xfsprogs)");
+  host.file_systems.erase("btrfs");
+  EXPECT_EQ(ReasonFor(host, "btrfs"), "this kernel has no btrfs");
+  host.zfs_problem = "neither the module zfs nor the daemon zfs-fuse runs";
+  EXPECT_EQ(ReasonFor(host, "zfs"), host.zfs_problem);
+  EXPECT_EQ(ReasonFor(host, "ext4"), "");
+
+  host.loop_devices = false;
+  EXPECT_THAT(ReasonFor(host, "ext4"), HasSubstr("/dev/loop-control"));
+  host.may_mount = false;
+  EXPECT_THAT(ReasonFor(host, "ext4"), HasSubstr("CAP_SYS_ADMIN"));
+  host.is_root = false;
+  EXPECT_THAT(ReasonFor(host, "ext4"), HasSubstr("root"));
+  EXPECT_EQ(ReasonFor(host, "dir"), "");
+}
+
+TEST(BackendTest, DiskCountsAndProfilesAreChecked) {
+  v1::HostStack spec;
+  v1::Disks disks;
+  disks.set_count(3);
+  spec.mutable_btrfs()->set_data(v1::BTRFS_PROFILE_RAID5);
+  EXPECT_EQ(FindBackend("btrfs")->Needs(spec, disks)->count_used, 3u);
+  spec.mutable_btrfs()->set_metadata(v1::BTRFS_PROFILE_RAID10);
+  EXPECT_THAT(FindBackend("btrfs")->Needs(spec, disks).error().ToString(),
+              HasSubstr("profile raid10 needs 4 disks, and `disks: {count}` is 3"));
+  spec.mutable_zfs()->set_layout(v1::ZFS_LAYOUT_MIRRORS);
+  disks.set_count(5);
+  EXPECT_THAT(FindBackend("zfs")->Needs(spec, disks).error().ToString(),
+              HasSubstr("an even number"));
+  spec.mutable_ext4();
+  EXPECT_EQ(FindBackend("ext4")->Needs(spec, disks)->count_used, 1u);
+  spec.mutable_ext4()->add_mkfs_options("/dev/sda");
+  EXPECT_EQ(FindBackend("ext4")->Needs(spec, disks).error().code(), Errc::kRefusedBySafety);
+  EXPECT_EQ(FindBackend("ufs"), nullptr);
+}
+
+BuildRequest DirRequest(const std::filesystem::path& base) {
+  BuildRequest request;
+  request.stack.mutable_host()->mutable_dir();
+  request.disks_dir = base / "state/disks/trial";
+  request.mount_dir = base / "state/mounts/trial";
+  request.tag = "run.1";
+  request.timeout = std::chrono::seconds(10);
+  return request;
+}
+
+TEST(DirStackTest, IsAFreshDirectoryThatGoesAgain) {
+  const TemporaryDirectory base;
+  Result<UndoLog> log = UndoLog::Open(base.path() / "undo.log");
+  ASSERT_TRUE(log.has_value());
+  const Result<std::unique_ptr<BuiltStack>> built = BuildStack(DirRequest(base.path()), *log);
+  ASSERT_TRUE(built.has_value()) << built.error().ToString();
+  const std::filesystem::path directory = (*built)->directory();
+  EXPECT_TRUE(std::filesystem::is_empty(directory));
+  EXPECT_TRUE(directory.string().starts_with(base.path().string()));
+  EXPECT_GT((*built)->capacity(), 1_MiB);
+  std::filesystem::create_directories(directory / "a/b");
+  std::ofstream(directory / "a/b/file") << "x";
+  std::filesystem::create_symlink("/etc", directory / "a/link");
+  EXPECT_TRUE((*built)->DropCaches().has_value());
+  EXPECT_TRUE((*built)->Check().has_value());
+
+  std::vector<std::string> order;
+  EXPECT_TRUE(log->RunAll([&](const UndoStep& step, const Result<void>& done) {
+                   EXPECT_TRUE(done.has_value());
+                   order.push_back(step.path);
+                 })
+                  .has_value());
+  EXPECT_THAT(order, ElementsAre(directory.string(), (base.path() / "state/disks/trial").string()));
+  EXPECT_FALSE(std::filesystem::exists(base.path() / "state/disks/trial"));
+  EXPECT_TRUE(std::filesystem::exists("/etc/passwd"));
+  EXPECT_FALSE((*built)->Check().has_value());
+  EXPECT_TRUE(log->RunAll({}).has_value());
+}
+
+TEST(DirStackTest, OnlyDirectoriesOfTheConfigurationMayBeNamed) {
+  const TemporaryDirectory base;
+  const std::filesystem::path allowed = base.path() / "allowed";
+  std::filesystem::create_directories(allowed / "inner");
+  std::filesystem::create_directories(base.path() / "allowed-not");
+  std::filesystem::create_symlink(base.path() / "allowed-not", allowed / "escape");
+  Result<UndoLog> log = UndoLog::Open(base.path() / "undo.log");
+  BuildRequest request = DirRequest(base.path());
+  request.allowed_directories = {"/no/such", allowed.string()};
+  const auto build = [&](const std::string& path) {
+    request.stack.mutable_host()->mutable_dir()->set_path(path);
+    const Result<std::unique_ptr<BuiltStack>> built = BuildStack(request, *log);
+    EXPECT_TRUE(log->RunAll({}).has_value());
+    return built ? std::string("built") : std::string(ErrcName(built.error().code()));
+  };
+  EXPECT_EQ(build(allowed.string()), "built");
+  EXPECT_EQ(build((allowed / "inner").string()), "built");
+  EXPECT_EQ(build((base.path() / "allowed-not").string()), "permission denied");
+  EXPECT_EQ(build((allowed / "../allowed-not").string()), "permission denied");
+  EXPECT_EQ(build((allowed / "escape").string()), "permission denied");
+  EXPECT_EQ(build("/no/such"), "not found");
+  EXPECT_EQ(build("relative"), "invalid argument");
+  request.stand_in = "not root";
+  EXPECT_EQ(build("/no/such"), "built");
+}
+
+TEST(DirStackTest, AStandInIsBuiltWhateverTheStackSays) {
+  const TemporaryDirectory base;
+  Result<UndoLog> log = UndoLog::Open(base.path() / "undo.log");
+  BuildRequest request = DirRequest(base.path());
+  request.stack.mutable_host()->mutable_xfs();
+  request.disks.set_count(1);
+  request.stand_in = "the agent does not run as root";
+  const Result<std::unique_ptr<BuiltStack>> built = BuildStack(request, *log);
+  ASSERT_TRUE(built.has_value()) << built.error().ToString();
+  EXPECT_THAT((*built)->description(), HasSubstr("directory "));
+  EXPECT_TRUE(log->RunAll({}).has_value());
+}
+
+TEST(DirStackTest, AForeignDirectoryInItsPlaceIsNotTouched) {
+  const TemporaryDirectory base;
+  const BuildRequest request = DirRequest(base.path());
+  std::filesystem::create_directories(request.disks_dir);
+  std::ofstream(request.disks_dir / "precious") << "x";
+  Result<UndoLog> log = UndoLog::Open(base.path() / "undo.log");
+  EXPECT_EQ(BuildStack(request, *log).error().code(), Errc::kAlreadyExists);
+  EXPECT_FALSE(log->RunAll({}).has_value());
+  EXPECT_TRUE(std::filesystem::exists(request.disks_dir / "precious"));
+}
+
+TEST(UndoLogTest, IsReadBackAfterACrashAndATornLineIsDropped) {
+  const TemporaryDirectory base;
+  const std::filesystem::path path = base.path() / "undo.log";
+  const std::filesystem::path victim = base.path() / "victim";
+  {
+    Result<UndoLog> log = UndoLog::Open(path);
+    ASSERT_TRUE(log->Add({UndoKind::kRemoveEmptyDirectory, (base.path() / "d").string(), ""}));
+    ASSERT_TRUE(log->Add({UndoKind::kRemoveFile, victim.string(), ""}));
+    ASSERT_TRUE(log->Add({UndoKind::kDetachLoop, "/no/such\nfile", "loop999"}));
+  }
+  std::ofstream(path, std::ios::app) << "0123456789abcdef {\"do\":\"remove-tr";
+  std::ofstream(victim) << "x";
+  Result<UndoLog> log = UndoLog::Open(path);
+  ASSERT_TRUE(log.has_value()) << log.error().ToString();
+  ASSERT_EQ(log->steps().size(), 3u);
+  EXPECT_EQ(log->steps()[2].path, "/no/such\nfile");
+  EXPECT_EQ(log->steps()[2].name, "loop999");
+  ASSERT_TRUE(log->Add({UndoKind::kUnmount, "/no/such/mount", ""}));
+  EXPECT_TRUE(log->RunAll({}).has_value());
+  EXPECT_FALSE(std::filesystem::exists(victim));
+  EXPECT_EQ(std::filesystem::file_size(path), 0u);
+}
+
+TEST(UndoLogTest, ADamagedLineInTheMiddleIsAnError) {
+  const TemporaryDirectory base;
+  const std::filesystem::path path = base.path() / "undo.log";
+  {
+    Result<UndoLog> log = UndoLog::Open(path);
+    ASSERT_TRUE(log->Add({UndoKind::kRemoveFile, "/a", ""}));
+    ASSERT_TRUE(log->Add({UndoKind::kRemoveFile, "/b", ""}));
+  }
+  std::fstream file(path);
+  file.seekp(30);
+  file << '#';
+  file.close();
+  EXPECT_EQ(UndoLog::Open(path).error().code(), Errc::kCorrupt);
+}
+
+TEST(UndoLogTest, NobodyUndoesUnderALivingWorker) {
+  const TemporaryDirectory base;
+  const Result<UndoLog> log = UndoLog::Open(base.path() / "undo.log");
+  ASSERT_TRUE(log.has_value());
+  EXPECT_EQ(UndoLog::Open(base.path() / "undo.log").error().code(), Errc::kBusy);
+}
+
+TEST(UndoLogTest, AStepThatFailsKeepsTheLogAndLetsTheOthersRun) {
+  const TemporaryDirectory base;
+  const std::filesystem::path stuck = base.path() / "stuck";
+  const std::filesystem::path victim = base.path() / "victim";
+  std::filesystem::create_directories(stuck / "inner");
+  std::ofstream(victim) << "x";
+  Result<UndoLog> log = UndoLog::Open(base.path() / "undo.log");
+  ASSERT_TRUE(log->Add({UndoKind::kRemoveFile, victim.string(), ""}));
+  ASSERT_TRUE(log->Add({UndoKind::kRemoveEmptyDirectory, stuck.string(), ""}));
+  const Result<void> undone = log->RunAll({});
+  ASSERT_FALSE(undone.has_value());
+  EXPECT_THAT(undone.error().ToString(), HasSubstr(stuck.string()));
+  EXPECT_FALSE(std::filesystem::exists(victim));
+  EXPECT_EQ(log->steps().size(), 2u);
+  std::filesystem::remove(stuck / "inner");
+  EXPECT_TRUE(log->RunAll({}).has_value());
+}
+
+TEST(UndoLogTest, OnlyPoolsOfOursAreDestroyed) {
+  const TemporaryDirectory base;
+  Result<UndoLog> log = UndoLog::Open(base.path() / "undo.log");
+  ASSERT_TRUE(log->Add({UndoKind::kDestroyPool, "", "rpool"}));
+  EXPECT_EQ(log->RunAll({}).error().code(), Errc::kRefusedBySafety);
+}
+
+TEST(DeviceUseTest, DifferencesNeverGoBelowZero) {
+  v1::DeviceUse before;
+  before.set_device("loop0 (disk 0)");
+  before.set_read_operations(10);
+  before.set_write_bytes(1000);
+  v1::DeviceUse after = before;
+  after.set_read_operations(4);
+  after.set_write_bytes(5096);
+  after.set_flush_operations(3);
+  const std::vector<v1::DeviceUse> use = Subtract({after}, {before});
+  EXPECT_EQ(use[0].device(), "loop0 (disk 0)");
+  EXPECT_EQ(use[0].read_operations(), 0u);
+  EXPECT_EQ(use[0].write_bytes(), 4096u);
+  EXPECT_EQ(use[0].flush_operations(), 3u);
+  EXPECT_FALSE(ReadDeviceUse({{"nosuchdevice", ""}}).has_value());
+}
+
+TEST(BackingTest, SaysFileSystemDeviceAndIdentity) {
+  const Backing backing{.file_system = "ext4",
+                        .source = "/dev/vda1",
+                        .device = "vda1",
+                        .model = "QEMU HARDDISK",
+                        .serial = "X1"};
+  EXPECT_EQ(backing.Describe(), "ext4 on /dev/vda1 (QEMU HARDDISK, serial X1)");
+  EXPECT_EQ((Backing{.file_system = "tmpfs", .source = "tmpfs"}).Describe(), "tmpfs");
+  EXPECT_FALSE(FindBacking("/")->file_system.empty());
+  EXPECT_FALSE(FindBacking("/no/such/place").has_value());
+}
+
+}  // namespace
+}  // namespace labrack::stack
