@@ -22,8 +22,9 @@ constexpr std::array<Profile, 6> kProfiles = {{{v1::BTRFS_PROFILE_UNSPECIFIED, "
                                                {v1::BTRFS_PROFILE_RAID10, "raid10", 4},
                                                {v1::BTRFS_PROFILE_RAID5, "raid5", 3}}};
 
-// What mkfs.btrfs 6.2 needs of each device, plus room for a first chunk of data.
-constexpr Bytes kSizeMin = 128_MiB;
+// What mkfs.btrfs 6.2 needs of each device: 109 MiB without redundancy, else 125 MiB.
+constexpr Bytes kSizeMinSingle = 110_MiB;
+constexpr Bytes kSizeMinOther = 125_MiB;
 
 Result<Profile> FindProfile(v1::BtrfsProfile value) {
   for (const Profile& profile : kProfiles) {
@@ -76,7 +77,10 @@ class Backend final : public StackBackend {
         !checked) {
       return std::unexpected(checked.error());
     }
-    return DiskNeeds{.count_used = disks.count(), .size_min = kSizeMin};
+    const bool single =
+        btrfs.data() <= v1::BTRFS_PROFILE_SINGLE && btrfs.metadata() <= v1::BTRFS_PROFILE_SINGLE;
+    return DiskNeeds{.count_used = disks.count(),
+                     .size_min = single ? kSizeMinSingle : kSizeMinOther};
   }
 
   Result<std::unique_ptr<BuiltStack>> Build(const BuildContext& context) const override {
