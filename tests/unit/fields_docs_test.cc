@@ -245,8 +245,9 @@ TEST(SchemaTest, SaysDescriptionsAndDefaults) {
   EXPECT_FALSE(schema.dump().find("\"name\"") != std::string::npos) << "hidden fields stay hidden";
 }
 
-// LABRACK_UPDATE_GOLDEN=1 writes them anew.
 TEST(ShippedTest, SchemaAndReferenceAreWhatIsGenerated) {
+  SCOPED_TRACE("after a change of fields, write them anew: LABRACK_UPDATE_GOLDEN=1 " +
+               std::string("build/release/tests/fields_docs_test"));
   const auto& playbook = *v1::Playbook::descriptor();
   ExpectGolden("../../../playbooks/schema.json", SchemaJson(playbook, "labrack playbook"));
   ExpectGolden("../../../playbooks/reference.md", ReferenceMarkdown(playbook));
