@@ -129,7 +129,7 @@ class Builder {
     exec::Command command;
     command.words = std::move(words);
     command.directory = request_.disks_dir;
-    command.timeout = until_ - MonotonicClock().Now();
+    command.timeout = std::max(Nanoseconds(1), until_ - MonotonicClock().Now());
     command.cancel = request_.cancel;
     const Result<exec::Outcome> outcome = exec::RunChecked(command);
     if (!outcome) return std::unexpected(outcome.error());
