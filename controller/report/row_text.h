@@ -1,0 +1,59 @@
+// What rows of a report look like in words: shared by the terminal's table, Markdown and JUnit.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "labrack/v1/control.pb.h"
+
+namespace labrack::report {
+
+// "1.21 GiB/s", "512 k/s", "1.55 ms", "33.0 s", "12.3 MB/s" (a figure's own unit); "-" for NaN.
+std::string FormatValue(double value, const std::string& unit);
+// "+31 %", "-0.4 %", "3.2x" from threefold on; "-" for NaN. Of the figure itself: a latency that
+// falls has a minus.
+std::string FormatChange(double ratio);
+// "[+27, +35]" in per cent, or "[3.1x, 3.4x]"; "-" for NaN.
+std::string FormatInterval(const v1::ComparisonRow& row);
+// BETTER, WORSE, SAME, UNSURE, "base", or "-" where nothing was compared.
+std::string VerdictWord(v1::ComparisonVerdict verdict);
+// "pages block=4KiB".
+std::string CellTitle(const v1::ComparisonRow& row);
+
+// Rows over all hosts that a table shows: the base's own rows only where nothing is compared with
+// it, since each compared row has the base's median.
+std::vector<const v1::ComparisonRow*> ShownRows(const v1::Report& report);
+
+struct Counts {
+  int better = 0;
+  int worse = 0;
+  int same = 0;
+  int unsure = 0;
+};
+Counts CountVerdicts(const v1::Report& report);
+
+// "geomean of 4 cells: xfs +9.4 % better; ..." for primary metrics, one sentence a stack; a cell
+// that has no ratio for a stack is named, never averaged away. Empty below two cells.
+std::string GeomeanText(const v1::Report& report);
+// The effects that the trials could have seen: "1.2 % to 5.3 %". Empty when nothing was compared.
+std::string DetectableText(const v1::Report& report);
+
+// Numbers for texts that several rows share.
+class Footnotes {
+ public:
+  // 1, 2, ...: the same text has the same number.
+  std::size_t Number(const std::string& text);
+  const std::vector<std::string>& texts() const { return texts_; }
+
+ private:
+  std::vector<std::string> texts_;
+};
+
+// "2 worse  1 better  3 same  1 unsure   exit 1".
+std::string ClosingText(const v1::Report& report, bool strict);
+// The verdict as --strict sees it.
+std::string ClosingVerdict(const v1::Report& report, bool strict);
+// Commands that lead on from here.
+std::vector<std::string> NextCommands(const v1::Report& report);
+
+}  // namespace labrack::report
