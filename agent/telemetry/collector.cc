@@ -33,16 +33,18 @@ void AddValue(MetricFamily& family, Labels labels, double value) {
   family.metric.push_back(std::move(metric));
 }
 
-void AddHistogram(MetricFamily& family, Labels labels, const Histogram& histogram) {
+void AddHistogram(MetricFamily& family, Labels labels, const Latencies& latencies) {
   ClientMetric metric;
   metric.label = std::move(labels);
-  metric.histogram.sample_count = histogram.count();
-  metric.histogram.sample_sum = static_cast<double>(histogram.sum_ns()) * 1e-9;
-  for (std::uint64_t bound : BucketBoundsNs()) {
-    metric.histogram.bucket.push_back({.cumulative_count = histogram.CountAtMost(bound),
-                                       .upper_bound = static_cast<double>(bound) / 1e9});
+  metric.histogram.sample_count = latencies.count;
+  metric.histogram.sample_sum = static_cast<double>(latencies.sum_ns) * 1e-9;
+  const std::vector<std::uint64_t> bounds = BucketBoundsNs();
+  for (std::size_t i = 0; i < bounds.size(); ++i) {
+    const std::uint64_t count = latencies.at_most.empty() ? 0 : latencies.at_most[i];
+    metric.histogram.bucket.push_back(
+        {.cumulative_count = count, .upper_bound = static_cast<double>(bounds[i]) / 1e9});
   }
-  metric.histogram.bucket.push_back({.cumulative_count = histogram.count(),
+  metric.histogram.bucket.push_back({.cumulative_count = latencies.count,
                                      .upper_bound = std::numeric_limits<double>::infinity()});
   family.metric.push_back(std::move(metric));
 }
@@ -95,6 +97,21 @@ std::vector<std::uint64_t> BucketBoundsNs() {
   return bounds;
 }
 
+void Latencies::Add(const Histogram& histogram) {
+  const std::vector<std::uint64_t> bounds = BucketBoundsNs();
+  at_most.resize(bounds.size());
+  for (std::size_t i = 0; i < bounds.size(); ++i) at_most[i] += histogram.CountAtMost(bounds[i]);
+  count += histogram.count();
+  sum_ns += histogram.sum_ns();
+}
+
+void Latencies::Add(const Latencies& other) {
+  at_most.resize(std::max(at_most.size(), other.at_most.size()));
+  for (std::size_t i = 0; i < other.at_most.size(); ++i) at_most[i] += other.at_most[i];
+  count += other.count;
+  sum_ns += other.sum_ns;
+}
+
 void Counts::Add(const v1::OperationResult& operation) {
   operations += operation.count();
   bytes += operation.bytes();
@@ -102,13 +119,13 @@ void Counts::Add(const v1::OperationResult& operation) {
   // Another layout comes from another version of the worker; its counts are right all the same.
   if (operation.has_service()) {
     if (const Result<Histogram> histogram = convert::FromMessage(operation.service())) {
-      service.Merge(*histogram);
+      service.Add(*histogram);
     }
   }
   if (operation.has_response()) {
     if (const Result<Histogram> histogram = convert::FromMessage(operation.response())) {
       if (!response) response.emplace();
-      response->Merge(*histogram);
+      response->Add(*histogram);
     }
   }
 }
@@ -117,10 +134,10 @@ void Counts::Add(const Counts& other) {
   operations += other.operations;
   bytes += other.bytes;
   errors += other.errors;
-  service.Merge(other.service);
+  service.Add(other.service);
   if (!other.response) return;
   if (!response) response.emplace();
-  response->Merge(*other.response);
+  response->Add(*other.response);
 }
 
 void Collector::SetFigures(const AgentFigures& figures) {

@@ -24,12 +24,23 @@ struct SeriesKey {
   friend auto operator<=>(const SeriesKey&, const SeriesKey&) = default;
 };
 
+// A histogram as it is exposed: a few numbers instead of thousands of buckets, as there may be many
+// series.
+struct Latencies {
+  std::uint64_t count = 0;
+  std::uint64_t sum_ns = 0;
+  std::vector<std::uint64_t> at_most;  // by bound; empty while there is none
+
+  void Add(const Histogram& histogram);
+  void Add(const Latencies& other);
+};
+
 struct Counts {
   std::uint64_t operations = 0;
   std::uint64_t bytes = 0;
   std::uint64_t errors = 0;
-  Histogram service;
-  std::optional<Histogram> response;  // open loops only
+  Latencies service;
+  std::optional<Latencies> response;  // open loops only
 
   void Add(const v1::OperationResult& operation);
   void Add(const Counts& other);
