@@ -1,0 +1,327 @@
+#include "agent/session/agent.h"
+
+#include <algorithm>
+#include <csignal>
+#include <poll.h>
+#include <sys/signalfd.h>
+#include <system_error>
+#include <thread>
+#include <unistd.h>
+
+#include <fmt/format.h>
+#include <spdlog/spdlog.h>
+
+#include "agent/inventory/inventory.h"
+#include "agent/session/identity.h"
+
+namespace labrack::session {
+namespace {
+
+std::uint64_t SizeOfTree(const std::filesystem::path& directory) {
+  std::uint64_t size = 0;
+  std::error_code error;
+  for (std::filesystem::recursive_directory_iterator it(directory, error), end; !error && it != end;
+       it.increment(error)) {
+    std::error_code ignored;
+    if (it->is_regular_file(ignored)) size += it->file_size(ignored);
+  }
+  return size;
+}
+
+Seed SeedOf(const std::string& agent_id) {
+  return Derive(Seed{static_cast<std::uint64_t>(WallClockNow().count())}, agent_id);
+}
+
+}  // namespace
+
+Agent::Agent(const v1::AgentConfig& config) : windows_(SeedOf(config.name())) {
+  context_.config = config;
+}
+
+Result<std::unique_ptr<Agent>> Agent::Open(const v1::AgentConfig& config,
+                                           const std::filesystem::path& worker_program) {
+  std::unique_ptr<Agent> agent(new Agent(config));
+  agent->context_.worker_program = worker_program;
+  if (Result<void> done = agent->OpenSignals(); !done) return std::unexpected(done.error());
+  if (Result<void> done = agent->OpenState(); !done) return std::unexpected(done.error());
+  if (Result<void> done = agent->OpenExporter(); !done) return std::unexpected(done.error());
+  Result<std::unique_ptr<Inbox>> inbox = Inbox::Make();
+  if (!inbox) return std::unexpected(inbox.error());
+  agent->inbox_ = *std::move(inbox);
+  agent->heart_ = std::make_unique<Heart>(agent->clock_sync_, SeedOf(agent->context_.agent_id));
+  if (Result<void> done = agent->RecoverTrials(); !done) return std::unexpected(done.error());
+  return agent;
+}
+
+Result<void> Agent::OpenSignals() {
+  sigset_t set;
+  sigemptyset(&set);
+  for (int number : {SIGTERM, SIGINT, SIGHUP}) sigaddset(&set, number);
+  if (pthread_sigmask(SIG_BLOCK, &set, nullptr) != 0) return FailErrno("sigmask", "signals");
+  signals_ = Descriptor(signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK));
+  if (!signals_.valid()) return FailErrno("signalfd", "signals");
+  return {};
+}
+
+Result<void> Agent::OpenState() {
+  // Absolute, since workers have another working directory.
+  const std::filesystem::path state = std::filesystem::absolute(context_.config.state());
+  context_.config.set_state(state.string());
+  Result<Descriptor> lock = LockStateDirectory(state);
+  if (!lock) return std::unexpected(lock.error());
+  state_lock_ = *std::move(lock);
+  std::error_code error;
+  std::filesystem::create_directories(context_.trials(), error);
+  if (error) return std::unexpected(Error::FromErrno(error.value(), "mkdir", "trials"));
+
+  Result<Journal> journal = Journal::Open(state / "agent.db");
+  if (!journal) return std::unexpected(journal.error());
+  journal_ = *std::move(journal);
+  context_.journal = &*journal_;
+  context_.clock_sync = &clock_sync_;
+  Result<std::uint64_t> incarnation = journal_->NextIncarnation();
+  if (!incarnation) return std::unexpected(incarnation.error());
+  incarnation_ = *incarnation;
+  Result<std::uint64_t> epoch = journal_->ControllerEpoch();
+  if (!epoch) return std::unexpected(epoch.error());
+  controller_epoch_ = *epoch;
+
+  context_.agent_id = context_.config.name();
+  if (context_.agent_id.empty()) {
+    Result<std::string> kept = journal_->AgentId();
+    if (!kept) return std::unexpected(kept.error());
+    if (kept->empty()) {
+      kept = MakeAgentId();
+      if (!kept) return std::unexpected(kept.error());
+      if (Result<void> set = journal_->SetAgentId(*kept); !set) return set;
+    }
+    context_.agent_id = *kept;
+  }
+  context_.boot_id = BootId();
+  context_.inventory = inventory::Collect(context_.config);
+  return {};
+}
+
+Result<void> Agent::OpenExporter() {
+  const std::string& listen = context_.config.metrics_listen();
+  if (listen.empty()) return {};
+  Result<std::unique_ptr<telemetry::Exporter>> exporter =
+      telemetry::Exporter::Open(listen, Nanoseconds(context_.config.metrics_grace()),
+                                {.agent_id = context_.agent_id,
+                                 .version = context_.inventory.agent_version(),
+                                 .git_commit = context_.inventory.git_commit()},
+                                MonotonicClock());
+  if (!exporter) return std::unexpected(exporter.error());
+  exporter_ = *std::move(exporter);
+  context_.exporter = exporter_.get();
+  context_.inventory.set_metrics_address(exporter_->address());
+  return {};
+}
+
+Result<void> Agent::RecoverTrials() {
+  Result<std::vector<JournalRow>> rows = journal_->Held();
+  if (!rows) return std::unexpected(rows.error());
+  const TimePoint now = MonotonicClock().Now();
+  for (JournalRow& row : *rows) {
+    held_.push_back({.trial = std::make_unique<HeldTrial>(std::move(row), context_)});
+    held_.back().trial->Recover(now);
+  }
+  RemoveStrayDirectories();
+  return {};
+}
+
+// Directories of trials that are closed: the agent ended between the journal and the deleting.
+void Agent::RemoveStrayDirectories() {
+  std::error_code error;
+  for (std::filesystem::directory_iterator it(context_.trials(), error), end; !error && it != end;
+       it.increment(error)) {
+    const std::filesystem::path& directory = it->path();
+    const bool is_held = std::any_of(held_.begin(), held_.end(), [&](const Held& held) {
+      return held.trial->files().directory() == directory;
+    });
+    if (is_held) continue;
+    // Undone before it was closed; if not after all, its undo log is kept for whoever looks.
+    std::error_code ignored;
+    const std::filesystem::path undo = directory / "undo.log";
+    if (std::filesystem::exists(undo, ignored) && std::filesystem::file_size(undo, ignored) > 0) {
+      spdlog::warn("{}: not deleted: its undo log is not empty", directory.string());
+      continue;
+    }
+    std::filesystem::remove_all(directory, ignored);
+  }
+}
+
+// --- the loop ---
+
+Result<void> Agent::Run() {
+  spdlog::info("agent {} (start {}) for controller {}, state in {}", context_.agent_id,
+               incarnation_, context_.config.controller(), context_.config.state());
+  for (;;) {
+    TimePoint now = MonotonicClock().Now();
+    TimePoint next = now + std::chrono::seconds(1);
+    for (const Held& held : held_) {
+      next = std::min(next, held.trial->next_step());
+      if (const auto armed = held.trial->gate().armed_until()) next = std::min(next, *armed);
+    }
+    if (!connection_) next = std::min(next, connect_at_);
+    Wait(next);
+
+    now = MonotonicClock().Now();
+    TakeSignals();
+    TakeInput();
+    TakeMessages(now);
+    StepTrials(now);
+    StartNext(now);
+    SendEvents(now);
+    CloseTrials();
+    UpdateBoard();
+    RefreshInventory(now);
+    KeepConnected(now);
+    if (ending_ && MayEnd(now)) break;
+  }
+  v1::AgentMessage goodbye;
+  goodbye.mutable_goodbye()->set_reason(leave_workers_ ? "the agent was stopped; trials go on"
+                                                       : "the agent ends");
+  Send(std::move(goodbye));
+  heart_->Attach(nullptr, {});
+  if (connection_) {
+    // The message leaves before the stream is cut.
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    DropConnection("", MonotonicClock().Now());
+  }
+  const TimePoint limit = MonotonicClock().Now() + kGoodbyeWait;
+  while (MonotonicClock().Now() < limit &&
+         !std::all_of(retired_.begin(), retired_.end(),
+                      [](const auto& connection) { return connection->IsDone(); })) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  }
+  return {};
+}
+
+void Agent::Wait(TimePoint until) {
+  std::vector<pollfd> polls{{.fd = inbox_->fd(), .events = POLLIN, .revents = 0},
+                            {.fd = signals_.get(), .events = POLLIN, .revents = 0}};
+  if (context_.config.exit_with_parent() && !ending_) {
+    polls.push_back({.fd = STDIN_FILENO, .events = POLLIN, .revents = 0});
+  }
+  for (const Held& held : held_) held.trial->AddPolls(polls);
+  const Nanoseconds wait = std::max(until - MonotonicClock().Now(), Nanoseconds(0));
+  const timespec timeout{.tv_sec = wait.count() / 1'000'000'000,
+                         .tv_nsec = wait.count() % 1'000'000'000};
+  ppoll(polls.data(), polls.size(), &timeout, nullptr);
+}
+
+void Agent::TakeSignals() {
+  signalfd_siginfo info{};
+  while (read(signals_.get(), &info, sizeof(info)) == sizeof(info)) {
+    // Ctrl-C reaches the whole foreground group; whoever has started us decides what it means and
+    // closes our input.
+    if (context_.config.exit_with_parent() && info.ssi_signo != SIGTERM) continue;
+    if (ending_) continue;
+    ending_ = true;
+    if (context_.config.exit_with_parent()) {
+      StopAll(fmt::format("the agent was stopped by signal {}", info.ssi_signo));
+    } else {
+      leave_workers_ = true;
+      spdlog::info("stopped by signal {}; workers that run go on", info.ssi_signo);
+    }
+  }
+}
+
+void Agent::TakeInput() {
+  if (!context_.config.exit_with_parent() || ending_) return;
+  pollfd input{.fd = STDIN_FILENO, .events = POLLIN, .revents = 0};
+  if (poll(&input, 1, 0) != 1) return;
+  char bytes[256];
+  const ssize_t got = read(STDIN_FILENO, bytes, sizeof(bytes));
+  if (got > 0 || (got < 0 && (errno == EINTR || errno == EAGAIN))) return;
+  ending_ = true;
+  StopAll("whoever started the agent has ended");
+}
+
+void Agent::StopAll(const std::string& reason) {
+  spdlog::info("ending: {}", reason);
+  const TimePoint now = MonotonicClock().Now();
+  for (const Held& held : held_) held.trial->Stop(reason, now);
+}
+
+bool Agent::MayEnd(TimePoint now) {
+  if (leave_workers_) return true;
+  const bool all_sealed = std::all_of(held_.begin(), held_.end(),
+                                      [](const Held& held) { return held.trial->sealed(); });
+  if (!all_sealed) return false;
+  if (!end_by_) end_by_ = now + kGoodbyeWait;
+  return held_.empty() || !welcome_ || now >= *end_by_;
+}
+
+// --- trials ---
+
+HeldTrial* Agent::Find(const std::string& assignment_id, std::uint64_t epoch) {
+  for (const Held& held : held_) {
+    if (held.trial->Is(assignment_id, epoch)) return held.trial.get();
+  }
+  return nullptr;
+}
+
+HeldTrial* Agent::FindAnyEpoch(const std::string& assignment_id) {
+  for (const Held& held : held_) {
+    if (held.trial->spec().assignment_id() == assignment_id) return held.trial.get();
+  }
+  return nullptr;
+}
+
+void Agent::StepTrials(TimePoint now) {
+  for (const Held& held : held_) {
+    held.trial->Step(now);
+    if (held.trial->gate().Expire(now)) {
+      spdlog::warn("{}: no Go before the start, standing at the gate again",
+                   held.trial->spec().assignment_id());
+      SendGateReady(*held.trial);
+    }
+    if (welcome_ && held.trial->TakeGateReady()) SendGateReady(*held.trial);
+  }
+}
+
+// One trial at a time: two would measure each other. The others wait, in the order of their epochs.
+void Agent::StartNext(TimePoint now) {
+  if (ending_) return;
+  HeldTrial* next = nullptr;
+  for (const Held& held : held_) {
+    if (held.trial->waiting()) {
+      if (next == nullptr) next = held.trial.get();
+    } else if (!held.trial->sealed()) {
+      return;
+    }
+  }
+  if (next != nullptr) next->Start(now);
+}
+
+void Agent::CloseTrials() {
+  std::erase_if(held_, [](const Held& held) { return held.close && held.trial->Close(); });
+}
+
+void Agent::UpdateBoard() {
+  v1::Heartbeat board;
+  std::uint64_t spool_bytes = 0;
+  for (const Held& held : held_) {
+    if (held.trial->progress()) *board.add_assignments() = *held.trial->progress();
+    spool_bytes += SizeOfTree(held.trial->files().spool());
+  }
+  board.set_spool_bytes(spool_bytes);
+  std::error_code error;
+  const std::filesystem::space_info space = std::filesystem::space(context_.config.state(), error);
+  board.set_disk_low(!error && space.available < kFreeMin.count());
+  heart_->SetBoard(std::move(board));
+  if (exporter_ == nullptr) return;
+  telemetry::AgentFigures figures;
+  figures.connected = welcome_;
+  figures.spool_bytes = spool_bytes;
+  figures.held_assignments = held_.size();
+  if (const auto clock = clock_sync_.Best(MonotonicClock().Now())) {
+    figures.clock_uncertainty = clock->uncertainty;
+    figures.round_trip = clock->round_trip;
+  }
+  exporter_->SetFigures(figures);
+}
+
+}  // namespace labrack::session

@@ -1,0 +1,441 @@
+#include "agent/session/held_trial.h"
+
+#include <algorithm>
+#include <system_error>
+#include <utility>
+
+#include <fmt/format.h>
+#include <google/protobuf/util/json_util.h>
+#include <spdlog/spdlog.h>
+
+namespace labrack::session {
+namespace {
+
+// How often what cannot be waited for is looked at.
+constexpr Nanoseconds kLookInterval = std::chrono::milliseconds(200);
+constexpr Nanoseconds kConnectInterval = std::chrono::milliseconds(10);
+
+spool::Identity IdentityOf(const v1::AssignmentSpec& spec) {
+  return {.assignment_id = spec.assignment_id(), .epoch = spec.epoch()};
+}
+
+}  // namespace
+
+HeldTrial::HeldTrial(JournalRow row, const TrialContext& context)
+    : row_(std::move(row)),
+      context_(context),
+      files_(context.trials() / worker::TrialName(row_.spec.assignment_id(), row_.spec.epoch())),
+      tail_(files_.spool(), IdentityOf(row_.spec)) {
+  tail_.set_observer([this](const v1::EventRecord& event) { ObserveEvent(event); });
+}
+
+// --- start ---
+
+Result<void> HeldTrial::MakeDirectory() {
+  std::error_code error;
+  std::filesystem::create_directories(files_.directory(), error);
+  if (error) {
+    return std::unexpected(Error::FromErrno(error.value(), "mkdir", files_.directory().string()));
+  }
+  const std::filesystem::path state = std::filesystem::absolute(context_.config.state());
+  v1::WorkerSpec local;
+  *local.mutable_assignment() = row_.spec;
+  local.set_disks_dir((state / "disks").string());
+  local.set_mount_dir((state / "mounts").string());
+  *local.mutable_directories() = context_.config.directories();
+  local.set_allow_exec(context_.config.allow_exec());
+  local.set_agent_id(context_.agent_id);
+  *local.mutable_inventory() = context_.inventory;
+  std::string json;
+  const auto status = google::protobuf::util::MessageToJsonString(local, &json);
+  if (!status.ok()) {
+    return Fail(Errc::kInternal, files_.spec().string(), std::string(status.message()));
+  }
+  return worker::WriteFile(files_.spec(), json, /*durable=*/false);
+}
+
+void HeldTrial::Start(TimePoint now) {
+  last_step_ = now;
+  // Before the fork: after a crash in between it is known that the worker may have been started.
+  Result<void> ready = context_.journal->Start(row_.spec, context_.boot_id);
+  row_.state = HeldState::kStarted;
+  row_.boot_id = context_.boot_id;
+  if (ready) ready = MakeDirectory();
+  if (ready) {
+    Result<WorkerProcess> started = WorkerProcess::Start(context_.worker_program, files_);
+    if (started) {
+      process_ = *std::move(started);
+      stage_ = Stage::kRunning;
+      if (context_.exporter != nullptr) context_.exporter->TrialBegan(row_.spec);
+      Wake(now + kConnectInterval);
+      return;
+    }
+    ready = std::unexpected(started.error());
+  }
+  spdlog::error("{}: not started: {}", spec().assignment_id(), ready.error().ToString());
+  end_ = {.started = false,
+          .how = "the worker was not started: " + ready.error().ToString(),
+          .stop_reason = {}};
+  UndoIsOver("");
+  Wake(now);
+}
+
+void HeldTrial::Recover(TimePoint now) {
+  last_step_ = now;
+  Wake(now);
+  if (row_.state == HeldState::kAccepted) return;
+  if (context_.exporter != nullptr) context_.exporter->TrialBegan(row_.spec);
+  stamped_ = row_.state == HeldState::kSealed;
+  ReadSpool();
+  if (tail_.sealed()) {
+    BecomeSealed();
+    return;
+  }
+  Result<std::optional<WorkerProcess>> found = WorkerProcess::Find(files_);
+  if (found && *found) {
+    spdlog::info("{}: the worker is alive, going on with it", spec().assignment_id());
+    process_ = **std::move(found);
+    stage_ = Stage::kRunning;
+    return;
+  }
+  end_.host_rebooted = row_.boot_id != context_.boot_id;
+  end_.started = tail_.last_seq() > 0 || std::filesystem::exists(files_.undo_log());
+  WorkerIsDead(end_.started ? "it ended while no agent was there"
+                            : "the agent ended before the worker was started",
+               now);
+}
+
+// --- the worker at work ---
+
+void HeldTrial::ObserveEvent(const v1::EventRecord& event) {
+  telemetry::Exporter* exporter = context_.exporter;
+  if (event.body_case() == v1::EventRecord::kPhaseBegun && exporter != nullptr) {
+    const Nanoseconds ago =
+        MonotonicClock().Now().time_since_epoch() - Nanoseconds(event.mono_ns());
+    exporter->PhaseBegan(row_.spec, event.phase_begun(), WallClockNow() - ago);
+  }
+  if (event.has_step_done() && exporter != nullptr) {
+    exporter->StepDone(row_.spec, event.step_done());
+  }
+  if (event.has_result() && !outcome_told_) {
+    outcome_told_ = true;
+    const v1::AssignmentResult& result = event.result();
+    spdlog::info("{}: {}{}{}", spec().assignment_id(),
+                 v1::Outcome_Name(result.measurement().outcome()),
+                 result.measurement().reason().empty() ? "" : ": ", result.measurement().reason());
+    if (exporter != nullptr) exporter->TrialEnded(row_.spec, result.measurement().outcome());
+  }
+}
+
+void HeldTrial::ReadSpool() {
+  Result<void> looked = tail_.Look();
+  if (!looked) {
+    spdlog::error("{}: spool: {}", spec().assignment_id(), looked.error().ToString());
+  }
+}
+
+void HeldTrial::TakeReport(const v1::WorkerReport& report, TimePoint now) {
+  silence_ = Nanoseconds(0);
+  switch (report.body_case()) {
+    case v1::WorkerReport::kAtGate:
+      gate_.Reached(report.at_gate().gate_index());
+      gate_told_ = false;
+      break;
+    case v1::WorkerReport::kProgress:
+      progress_ = report.progress();
+      if (progress_->phase() != v1::PHASE_READY) gate_.Left();
+      break;
+    case v1::WorkerReport::kDoorbell:
+      ReadSpool();
+      break;
+    case v1::WorkerReport::kTotals:
+      if (context_.exporter != nullptr) {
+        context_.exporter->StepRuns(
+            row_.spec, {report.totals().operations().begin(), report.totals().operations().end()});
+      }
+      break;
+    case v1::WorkerReport::BODY_NOT_SET:
+      break;
+  }
+  Wake(now + kLookInterval);
+}
+
+void HeldTrial::TalkToWorker(TimePoint now) {
+  if (!link_) {
+    Result<Descriptor> socket = files_.Connect();
+    if (!socket) {
+      Wake(now + (tail_.last_seq() == 0 ? kConnectInterval : kLookInterval));
+      return;
+    }
+    link_ = std::make_unique<worker::FrameSocket>(*std::move(socket));
+    stop_told_ = false;
+  }
+  const Result<void> received = link_->Receive();
+  for (;;) {
+    v1::WorkerReport report;
+    const Result<bool> next = link_->Next(report);
+    if (!next || !*next) break;
+    TakeReport(report, now);
+  }
+  if (!received) {
+    link_.reset();
+    Wake(now + kConnectInterval);
+    return;
+  }
+  if (stop_reason_ && !stop_told_) {
+    v1::WorkerCommand command;
+    command.mutable_stop()->set_reason(*stop_reason_);
+    stop_told_ = link_->Send(command).has_value();
+  }
+  (void)link_->Flush();
+}
+
+void HeldTrial::Go(std::uint32_t gate_index, TimePoint start) {
+  if (!link_) return;
+  v1::WorkerCommand command;
+  command.mutable_go()->set_gate_index(gate_index);
+  command.mutable_go()->set_start_mono_ns(start.time_since_epoch().count());
+  (void)link_->Send(command);
+}
+
+bool HeldTrial::TakeGateReady() {
+  return gate_.index().has_value() && !std::exchange(gate_told_, true);
+}
+
+void HeldTrial::Reconnected() {
+  tail_.Rewind();
+  gate_told_ = false;
+}
+
+void HeldTrial::Stop(const std::string& reason, TimePoint now) {
+  if (stop_reason_ || sealed()) return;
+  stop_reason_ = reason;
+  spdlog::info("{}: stop: {}", spec().assignment_id(), reason);
+  if (stage_ == Stage::kWaiting) {
+    end_ = {.started = false, .how = "", .stop_reason = reason};
+    UndoIsOver("");
+  }
+  terminate_at_ = now + kStopToTearDown;
+  Wake(now);
+}
+
+// Asked to stop, the worker has a while to reach its tear-down, which then has its own limit. Then
+// TERM, then KILL.
+void HeldTrial::Escalate(TimePoint now) {
+  if (!terminate_at_) return;
+  const bool tearing_down = progress_ && progress_->phase() == v1::PHASE_TEAR_DOWN;
+  if (tearing_down && !kill_at_) {
+    const Nanoseconds left = Nanoseconds(spec().timeouts().teardown()) + kUndoGrace -
+                             Nanoseconds(progress_->phase_elapsed_ns());
+    terminate_at_ = std::max(*terminate_at_, now + left);
+  }
+  if (!kill_at_ && now >= *terminate_at_) {
+    process_->Terminate();
+    kill_at_ = now + kTermToKill;
+  }
+  if (kill_at_ && now >= *kill_at_) {
+    process_->Kill();
+    kill_at_ = now + kTermToKill;
+  }
+  Wake(kill_at_.value_or(*terminate_at_));
+}
+
+void HeldTrial::Watch(TimePoint now) {
+  // A pause of the whole machine is no silence of the worker's.
+  silence_ += std::min<Nanoseconds>(now - last_step_, std::chrono::seconds(2));
+  if (silence_ < kWorkerSilenceMax) return;
+  silence_ = Nanoseconds(0);
+  end_.timed_out = true;
+  spdlog::error("{}: the worker says nothing any more and is killed", spec().assignment_id());
+  process_->Kill();
+}
+
+void HeldTrial::StepRunning(TimePoint now) {
+  TalkToWorker(now);
+  if (tail_.sealed()) {
+    BecomeSealed();
+    return;
+  }
+  if (std::optional<WorkerProcess::End> ended = process_->Poll()) {
+    ReadSpool();
+    if (tail_.sealed()) {
+      BecomeSealed();
+    } else {
+      WorkerIsDead(std::move(ended->how), now);
+    }
+    return;
+  }
+  Escalate(now);
+  Watch(now);
+}
+
+// --- a worker that died ---
+
+void HeldTrial::WorkerIsDead(std::string how, TimePoint now) {
+  spdlog::warn("{}: the worker ended without a result: {}", spec().assignment_id(), how);
+  process_.reset();
+  link_.reset();
+  gate_.Left();
+  end_.how = std::move(how);
+  end_.stop_reason = stop_reason_;
+  stage_ = Stage::kUndoing;
+  retry_at_ = now;
+  Wake(now);
+}
+
+void HeldTrial::StartUndo(TimePoint now) {
+  std::error_code error;
+  if (!std::filesystem::exists(files_.undo_log(), error)) {
+    UndoIsOver("");
+    return;
+  }
+  ++undo_attempts_;
+  Result<WorkerProcess> started = WorkerProcess::StartUndo(context_.worker_program, files_);
+  if (!started) {
+    clean_up_.left = started.error().ToString();
+    retry_at_ = now + kRetryInterval;
+    if (undo_attempts_ >= kUndoAttemptsMax) UndoIsOver(clean_up_.left);
+    return;
+  }
+  process_ = *std::move(started);
+  undo_limit_ = now + Nanoseconds(spec().timeouts().teardown()) + kUndoGrace;
+}
+
+void HeldTrial::StepUndoing(TimePoint now) {
+  if (!process_) {
+    if (now >= retry_at_) StartUndo(now);
+    Wake(process_ ? now + kLookInterval : retry_at_);
+    return;
+  }
+  std::optional<WorkerProcess::End> ended = process_->Poll();
+  if (!ended) {
+    if (now >= *undo_limit_) process_->Kill();
+    Wake(now + kLookInterval);
+    return;
+  }
+  process_.reset();
+  if (ended->exit_code == 0) {
+    UndoIsOver("");
+    return;
+  }
+  const std::string left =
+      fmt::format("labrack-worker --undo: {}; see {}", ended->how, files_.worker_log().string());
+  if (undo_attempts_ >= kUndoAttemptsMax) {
+    UndoIsOver(left);
+    return;
+  }
+  retry_at_ = now + kRetryInterval;
+  Wake(retry_at_);
+}
+
+void HeldTrial::UndoIsOver(std::string left) {
+  clean_up_.left = std::move(left);
+  stage_ = Stage::kEnding;
+  retry_at_ = TimePoint();
+}
+
+void HeldTrial::StepEnding(TimePoint now) {
+  if (now < retry_at_) {
+    Wake(retry_at_);
+    return;
+  }
+  std::error_code error;
+  std::filesystem::create_directories(files_.directory(), error);
+  Result<void> ended = EndSpool(files_, row_.spec, context_.agent_id,
+                                context_.inventory.host_name(), end_, clean_up_);
+  if (ended) {
+    ReadSpool();
+    if (tail_.sealed()) BecomeSealed();
+    return;
+  }
+  spdlog::error("{}: the result cannot be written: {}", spec().assignment_id(),
+                ended.error().ToString());
+  retry_at_ = now + kRetryInterval;
+  Wake(retry_at_);
+}
+
+void HeldTrial::BecomeSealed() {
+  stage_ = Stage::kSealed;
+  link_.reset();
+  gate_.Left();
+  progress_.reset();
+}
+
+// --- towards the controller ---
+
+void HeldTrial::Step(TimePoint now) {
+  next_step_ = now + std::chrono::seconds(1);
+  switch (stage_) {
+    case Stage::kWaiting:
+      break;
+    case Stage::kRunning:
+      StepRunning(now);
+      break;
+    case Stage::kUndoing:
+      StepUndoing(now);
+      break;
+    case Stage::kEnding:
+      break;
+    case Stage::kSealed:
+      // Only its end is still to be seen, so that it is reaped.
+      if (process_ && process_->Poll()) process_.reset();
+      break;
+  }
+  // Straight on from what has just been undone.
+  if (stage_ == Stage::kEnding) StepEnding(now);
+  last_step_ = now;
+}
+
+void HeldTrial::AddPolls(std::vector<pollfd>& polls) const {
+  if (link_) {
+    const int events = link_->wants_to_write() ? POLLIN | POLLOUT : POLLIN;
+    polls.push_back({.fd = link_->fd(), .events = static_cast<short>(events), .revents = 0});
+  }
+  if (process_ && process_->poll_fd() >= 0) {
+    polls.push_back({.fd = process_->poll_fd(), .events = POLLIN, .revents = 0});
+  }
+}
+
+void HeldTrial::Wake(TimePoint at) { next_step_ = std::min(next_step_, at); }
+
+Result<std::optional<v1::Events>> HeldTrial::NextBatch(TimePoint now) {
+  return tail_.Next([this, now](v1::AssignmentResult& result) {
+    if (!stamped_) {
+      const std::optional<ClockEstimate> clock = context_.clock_sync->Best(now);
+      if (!clock) return false;
+      row_.clock_offset_ns = clock->offset.count();
+      row_.clock_uncertainty_ns = clock->uncertainty.count();
+      Result<void> sealed =
+          context_.journal->Seal(row_.spec, row_.clock_offset_ns, row_.clock_uncertainty_ns);
+      if (!sealed) {
+        spdlog::error("{}: journal: {}", spec().assignment_id(), sealed.error().ToString());
+        return false;
+      }
+      row_.state = HeldState::kSealed;
+      stamped_ = true;
+    }
+    result.set_clock_offset_ns(row_.clock_offset_ns);
+    result.set_clock_uncertainty_ns(row_.clock_uncertainty_ns);
+    return true;
+  });
+}
+
+v1::AssignmentState HeldTrial::state() const {
+  if (stage_ == Stage::kWaiting) return v1::ASSIGNMENT_STATE_ACCEPTED;
+  return sealed() ? v1::ASSIGNMENT_STATE_SEALED : v1::ASSIGNMENT_STATE_RUNNING;
+}
+
+bool HeldTrial::Close() {
+  if (!sealed() || process_) return false;
+  Result<void> closed = context_.journal->Close(spec().assignment_id(), spec().epoch());
+  if (!closed) {
+    spdlog::error("{}: journal: {}", spec().assignment_id(), closed.error().ToString());
+    return false;
+  }
+  std::error_code error;
+  std::filesystem::remove_all(files_.directory(), error);
+  if (error) spdlog::warn("{}: {}", files_.directory().string(), error.message());
+  return true;
+}
+
+}  // namespace labrack::session

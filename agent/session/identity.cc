@@ -1,0 +1,57 @@
+#include "agent/session/identity.h"
+
+#include <array>
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/random.h>
+#include <system_error>
+
+#include <fmt/format.h>
+
+#include "agent/worker/trial_files.h"
+
+namespace labrack::session {
+namespace {
+
+std::string FirstLine(const char* path) {
+  Result<std::string> text = worker::ReadFile(path, 4096);
+  if (!text) return {};
+  return text->substr(0, text->find('\n'));
+}
+
+}  // namespace
+
+Result<Descriptor> LockStateDirectory(const std::filesystem::path& state) {
+  std::error_code error;
+  std::filesystem::create_directories(state, error);
+  if (error) return std::unexpected(Error::FromErrno(error.value(), "mkdir", state.string()));
+  const std::filesystem::path path = state / "agent.lock";
+  Descriptor lock(open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
+  if (!lock.valid()) return FailErrno("open", path.string());
+  if (flock(lock.get(), LOCK_EX | LOCK_NB) != 0) {
+    if (errno != EWOULDBLOCK) return FailErrno("lock", path.string());
+    return Fail(Errc::kBusy, state.string(),
+                "another agent uses this state directory; give each agent its own `state`");
+  }
+  return lock;
+}
+
+Result<std::string> MakeAgentId() {
+  std::array<unsigned char, 16> bytes{};
+  if (getrandom(bytes.data(), bytes.size(), 0) != static_cast<ssize_t>(bytes.size())) {
+    return FailErrno("getrandom", "agent id");
+  }
+  bytes[6] = static_cast<unsigned char>((bytes[6] & 0x0f) | 0x40);
+  bytes[8] = static_cast<unsigned char>((bytes[8] & 0x3f) | 0x80);
+  std::string id;
+  for (std::size_t i = 0; i < bytes.size(); ++i) {
+    if (i == 4 || i == 6 || i == 8 || i == 10) id += '-';
+    id += fmt::format("{:02x}", bytes[i]);
+  }
+  return id;
+}
+
+std::string BootId() { return FirstLine("/proc/sys/kernel/random/boot_id"); }
+std::string MachineId() { return FirstLine("/etc/machine-id"); }
+
+}  // namespace labrack::session
