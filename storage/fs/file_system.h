@@ -51,6 +51,8 @@ class File {
 
   // Bytes read: less than asked only at the end of the file, 0 at or behind it.
   virtual Task<Result<Bytes>> Read(IoContext io, Offset at, MutableView into) = 0;
+  // Fills all of `into` or fails; the end of the file before that is kIo.
+  virtual Task<Result<void>> ReadFull(IoContext io, Offset at, MutableView into);
   // Writes all or fails.
   virtual Task<Result<void>> Write(IoContext io, Offset at, ConstView from) = 0;
   virtual Task<Result<void>> Sync(IoContext io, SyncKind kind) = 0;

@@ -55,7 +55,7 @@ DETERMINISTIC = ("storage/", "agent/workload/", "controller/plan/")
 DOORS = {
     "storage/base/clock.cc": "reads the host's clock for everybody",
     "storage/runtime/host_env.cc": "sleeps in real time",
-    "agent/workload/host_clients.cc": "gives each client on a host file system its thread",
+    "storage/runtime/host_launcher.cc": "gives each client on a host file system its thread",
 }
 NONDETERMINISTIC = re.compile(
     r"\b(system_clock|steady_clock|high_resolution_clock|clock_gettime|gettimeofday|random_device|mt19937|"
