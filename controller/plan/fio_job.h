@@ -1,59 +1,17 @@
-// fio's job files, read as far as a plan needs it: which jobs there are, how much they write and
-// for how long, and whether they would leave the stack's directory or run commands. fio itself
-// reads the file again on the host; what we do not know here we leave to it.
-//
-//   [global]            options for the jobs below
-//   bs=4k
-//   [rand]              a job
-//   rw=randread
+// fio's job files are read alike by the planner and by the agents, which do not trust each other:
+// proto/fio/fio_job.h.
 #pragma once
 
-#include <cstddef>
-#include <optional>
-#include <string>
-#include <string_view>
-#include <vector>
-
-#include "storage/base/bytes.h"
-#include "storage/base/clock.h"
+#include "proto/fio/fio_job.h"
 
 namespace labrack::plan {
 
-struct FioOption {
-  std::string key;
-  std::string value;     // empty for an option that is only named
-  std::size_t line = 0;  // in the job text, from 1
-};
-
-struct FioJob {
-  std::string name;
-  std::size_t line = 0;
-  std::vector<FioOption> options;  // with those of [global] before it; the last of a key counts
-
-  // The value of the option, nullptr when it is not given. An option that is only named has "".
-  const std::string* Find(std::string_view key) const;
-};
-
-// What is wrong in the job text, or not ours to allow.
-struct FioFinding {
-  std::size_t line = 0;
-  std::string message;
-  std::string help;
-};
-
-struct FioJobFile {
-  std::vector<FioJob> jobs;
-  // The file cannot be run anywhere: not a job file, a section twice, a path outside of the stack.
-  std::vector<FioFinding> problems;
-  // It can be run only where the agent's configuration allows commands.
-  std::vector<FioFinding> commands;
-};
-
-FioJobFile ParseFioJob(std::string_view text);
-
-// "64m" -> 64 MiB, as fio reads it with kb_base=1024; nothing for "20%" and what is no size.
-std::optional<Bytes> ParseFioSize(std::string_view text);
-// "30", "30s", "500ms", "2m": fio's times, seconds without a unit.
-std::optional<Nanoseconds> ParseFioTime(std::string_view text);
+using fio::FioFinding;
+using fio::FioJob;
+using fio::FioJobFile;
+using fio::FioOption;
+using fio::ParseFioJob;
+using fio::ParseFioSize;
+using fio::ParseFioTime;
 
 }  // namespace labrack::plan

@@ -3,8 +3,6 @@
 #include <array>
 #include <utility>
 
-#include "controller/plan/fio_job.h"
-
 namespace labrack::plan {
 namespace {
 
@@ -32,12 +30,6 @@ std::vector<std::string> FilesSteps(const v1::FilesWorkload& files) {
   return names;
 }
 
-std::vector<std::string> FioSteps(const v1::FioWorkload& fio) {
-  std::vector<std::string> names;
-  for (const FioJob& job : ParseFioJob(fio.job()).jobs) names.push_back(job.name);
-  return names;
-}
-
 }  // namespace
 
 std::string WorkloadKind(const v1::Workload& workload) { return KindOf(workload); }
@@ -59,7 +51,7 @@ std::vector<std::string> StepNames(const v1::Workload& workload) {
     case v1::Workload::kFiles:
       return FilesSteps(workload.files());
     case v1::Workload::kFio:
-      return FioSteps(workload.fio());
+      return {"fio"};  // one process runs all jobs of the file
     case v1::Workload::kExec:
       return {"exec"};
     case v1::Workload::KIND_NOT_SET:

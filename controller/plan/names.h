@@ -12,7 +12,7 @@ namespace labrack::plan {
 // The measured steps of a workload, in the order in which they run:
 //   stream: "write" or "read"    copy: "copy"        checksum: "checksum"    random: "mix"
 //   sync_pages: "write"          files: those of create, stat, read, delete that are asked for
-//   fio: the names of its jobs   exec: "exec"
+//   fio: "fio", with figures by job        exec: "exec"
 // Never empty for a playbook that has been loaded.
 std::vector<std::string> StepNames(const v1::Workload& workload);
 

@@ -41,11 +41,18 @@ TEST(StepNames, OfFilesKeepTheOrderOfExecution) {
   EXPECT_THAT(StepNames(workload), ElementsAre("stat", "delete"));
 }
 
-TEST(StepNames, OfFioAreItsJobs) {
+TEST(StepNames, OfFioIsOneForAllItsJobs) {
   v1::Workload workload;
-  workload.mutable_fio()->set_job(
-      "[global]\nsize=1m\nname=not this\n[a]\nname=zzz\nrw=write\n  [b c] \nrw=read\n");
-  EXPECT_THAT(StepNames(workload), ElementsAre("zzz", "b c"));
+  workload.mutable_fio()->set_job("[a]\nrw=write\n[b]\nrw=read\n");
+  EXPECT_THAT(StepNames(workload), ElementsAre("fio"));
+}
+
+TEST(FioJob, JobsAreNamedAsFioNamesThem) {
+  const FioJobFile file =
+      ParseFioJob("[global]\nsize=1m\nname=not this\n[a]\nname=zzz\nrw=write\n  [b c] \nrw=read\n");
+  ASSERT_EQ(file.jobs.size(), 2U);
+  EXPECT_EQ(file.jobs[0].name, "zzz");
+  EXPECT_EQ(file.jobs[1].name, "b c");
 }
 
 TEST(CellName, HasTheParameters) {
@@ -86,7 +93,9 @@ TEST(FioJob, FindsCommands) {
   EXPECT_EQ(ParseFioJob("[global]\nexec_postrun=x\n[a]\n").commands.size(), 1U);
   EXPECT_EQ(ParseFioJob("[a]\nioengine=exec\nprogram=/bin/sh\n").commands.size(), 2U);
   EXPECT_EQ(ParseFioJob("[a]\nioengine=external:/tmp/x.so\n").commands.size(), 1U);
-  EXPECT_THAT(ParseFioJob("[a]\nioengine=psync\n").commands, IsEmpty());
+  EXPECT_EQ(ParseFioJob("[a]\nioengine=./x.so\n").commands.size(), 1U);
+  EXPECT_EQ(ParseFioJob("[a]\nsize=$ncpus'; touch x; echo '\n").commands.size(), 1U);
+  EXPECT_THAT(ParseFioJob("[a]\nioengine=psync\nsize=$ncpus*4\n").commands, IsEmpty());
 }
 
 TEST(FioJob, SaysWhatIsNoJobFile) {

@@ -1,4 +1,4 @@
-#include "controller/plan/fio_job.h"
+#include "proto/fio/fio_job.h"
 
 #include <algorithm>
 #include <array>
@@ -7,7 +7,7 @@
 #include <set>
 #include <utility>
 
-namespace labrack::plan {
+namespace labrack::fio {
 namespace {
 
 // Options whose value names a file or directory. fio would take them from anywhere on the host, and
@@ -124,10 +124,14 @@ class Reader {
       AddProblem(option.line, text + " of the fio job would write outside of the stack's directory",
                  "use `" + option.key + "=malloc`");
     }
+    // fio loads an engine whose name is a path as a shared library, and hands values with one of
+    // its keywords ($ncpus) to `echo '...' | bc`.
     const bool engine_runs_commands =
-        is("ioengine") && (option.value == "exec" || option.value.starts_with("external:") ||
-                           option.value.starts_with("/"));
-    if (std::ranges::any_of(kCommandOptions, is) || engine_runs_commands) {
+        is("ioengine") &&
+        (option.value == "exec" || option.value.find_first_of("/:") != std::string::npos);
+    const bool value_runs_commands = option.value.find('$') != std::string::npos &&
+                                     option.value.find_first_of("'`") != std::string::npos;
+    if (std::ranges::any_of(kCommandOptions, is) || engine_runs_commands || value_runs_commands) {
       file_.commands.push_back({option.line, text + " of the fio job runs a command", ""});
     }
   }
@@ -214,4 +218,4 @@ std::optional<Nanoseconds> ParseFioTime(std::string_view text) {
   return std::nullopt;
 }
 
-}  // namespace labrack::plan
+}  // namespace labrack::fio
