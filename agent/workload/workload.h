@@ -30,11 +30,14 @@ namespace labrack::workload {
 // Where a workload works, and what it may do there.
 struct Target {
   fs::FileSystem* file_system = nullptr;  // outlives the workload
-  std::filesystem::path directory;        // the same place as a host path, for external commands
+  std::filesystem::path directory = {};   // the same place as a host path, for external commands
+  // Where job files and reports of external commands go, so that a full stack does not lose them;
+  // empty: into `directory`.
+  std::filesystem::path scratch = {};
   bool allow_exec = false;                // the agent's configuration lets playbooks run commands
   runtime::Launcher* launcher = nullptr;  // null: a thread for each client
   // Facts of the host, for warnings; 0 where unknown, and then nothing is warned about.
-  Bytes memory;
+  Bytes memory = {};
   std::uint32_t cpu_count = 0;
 };
 
@@ -45,23 +48,23 @@ struct StepInfo {
 
 struct StepContext {
   // When all clients begin; an instant that has passed means at once. Of Env's clock.
-  TimePoint start;
+  TimePoint start = {};
   bool barrier = false;                          // `start` was agreed with other hosts
   const runtime::CancelToken* cancel = nullptr;  // may be null
   Progress* progress = nullptr;                  // may be null
   // Called when warm-up, measure and drain begin, with the exact instant, which lies up to 50 ms
   // back. Never called by a client, so it may take its time. May be empty.
-  std::function<void(v1::PhaseKind phase, TimePoint at)> enter;
+  std::function<void(v1::PhaseKind phase, TimePoint at)> enter = {};
 };
 
 struct LayOutReport {
-  Bytes written;
+  Bytes written = {};
 };
 
 struct VerifyReport {
   v1::VerifyOutcome outcome = v1::VERIFY_OUTCOME_UNSPECIFIED;
-  std::string detail;  // the first mismatch, or what was compared
-  Bytes bytes;         // read back and compared
+  std::string detail = {};  // the first mismatch, or what was compared
+  Bytes bytes = {};         // read back and compared
 };
 
 // What a step gave. When `status` is an error, `result` holds what was counted until then; such a

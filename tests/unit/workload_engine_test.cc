@@ -1,0 +1,357 @@
+// Goal: the engine counts what it should and nothing else: warm-up excluded, stop rules exact, open
+// loops honest, sums right, failures named. Method: clients on a device that takes a set time, in
+// virtual time, so that every figure is known beforehand; and threads in real time for what they
+// share.
+#include <functional>
+#include <map>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "agent/workload/engine.h"
+#include "agent/workload/pages.h"
+#include "proto/convert/convert.h"
+#include "storage/block/null_device.h"
+#include "storage/runtime/host_env.h"
+#include "storage/runtime/host_launcher.h"
+#include "tests/unit/virtual_env.h"
+
+namespace labrack::workload {
+namespace {
+
+using std::chrono::microseconds;
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::Pair;
+
+// A device on which the n-th operation takes as long, or fails, as the test says.
+class FakeDevice final : public block::BlockDevice {
+ public:
+  explicit FakeDevice(VirtualEnv& env) : env_(env) {}
+  std::function<Nanoseconds(std::uint64_t)> takes = [](std::uint64_t) { return milliseconds(1); };
+  std::uint64_t fail_at = UINT64_MAX;
+  std::uint64_t operations = 0;
+
+  block::Geometry geometry() const override { return {.size = 1_MiB, .block_size = 512_B}; }
+  runtime::Task<Result<void>> Read(block::IoContext, Offset, MutableView) override {
+    return Operate();
+  }
+  runtime::Task<Result<void>> Write(block::IoContext, Offset, ConstView) override {
+    return Operate();
+  }
+  runtime::Task<Result<void>> Flush(block::IoContext) override { return Operate(); }
+
+ private:
+  runtime::Task<Result<void>> Operate() {
+    const std::uint64_t number = operations++;
+    std::ignore = co_await env_.SleepUntil(env_.Now() + takes(number), nullptr);
+    if (number == fail_at) co_return Fail(Errc::kIo, "disk", "medium error");
+    co_return Result<void>();
+  }
+  VirtualEnv& env_;
+};
+
+class EngineTest : public ::testing::Test {
+ protected:
+  EngineTest() {
+    plan_.step = "mix";
+    plan_.kinds = {{.name = "read"}};
+    plan_.seed = Seed{1};
+    context_.start = env_.Now() + milliseconds(100);
+    context_.progress = &progress_;
+    context_.enter = [this](v1::PhaseKind phase, TimePoint at) {
+      phases_.emplace_back(phase, Since(at));
+    };
+  }
+
+  // Milliseconds since the agreed start.
+  double Since(TimePoint at) const {
+    return static_cast<double>((at - context_.start).count()) * 1e-6;
+  }
+  double Begin(const v1::StepResult& result) const {
+    return Since(TimePoint(Nanoseconds(result.measure_begin_mono_ns())));
+  }
+  double End(const v1::StepResult& result) const {
+    return Since(TimePoint(Nanoseconds(result.measure_end_mono_ns())));
+  }
+
+  StepOutcome Run() {
+    const PageWork work{.device = &device_,
+                        .name = "random.dat",
+                        .page = 4_KiB,
+                        .page_count = 256,
+                        .read_share = 1,
+                        .data = &data_,
+                        .file = FileId{0},
+                        .table = nullptr};
+    Engine engine(env_, env_);
+    return engine.Run(plan_, context_, [&](Client& client) { return RunPages(&client, &work); });
+  }
+
+  static Histogram Service(const v1::OperationResult& operation) {
+    return convert::FromMessage(operation.service()).value();
+  }
+
+  VirtualEnv env_;
+  FakeDevice device_{env_};
+  Data data_{Seed{1}, v1::DATA_KIND_RANDOM};
+  Progress progress_;
+  StepPlan plan_;
+  StepContext context_;
+  std::vector<std::pair<v1::PhaseKind, double>> phases_;
+};
+
+TEST_F(EngineTest, OperationsBegunInTheWarmUpAreNotCounted) {
+  plan_.warm_up = milliseconds(100);
+  plan_.duration = milliseconds(200);
+  device_.takes = [](std::uint64_t) { return milliseconds(30); };
+  const StepOutcome outcome = Run();
+  ASSERT_TRUE(outcome.status) << outcome.status.error().ToString();
+  // Begun at 0, 30, 60, 90 (warm-up), 120, 150, ... 270, 300 is the end. The one begun at 270 ends
+  // at 300 exactly.
+  EXPECT_EQ(device_.operations, 10U);
+  EXPECT_EQ(outcome.result.operations(0).count(), 6U);
+  EXPECT_EQ(outcome.result.operations(0).bytes(), 6U * 4096);
+  EXPECT_EQ(Begin(outcome.result), 100);
+  EXPECT_EQ(End(outcome.result), 300);
+  EXPECT_THAT(phases_, ElementsAre(Pair(v1::PHASE_WARM_UP, 0), Pair(v1::PHASE_MEASURE, 100),
+                                   Pair(v1::PHASE_DRAIN, 300)));
+}
+
+TEST_F(EngineTest, ASlowOperationCannotHideBehindTheEnd) {
+  plan_.duration = milliseconds(100);
+  device_.takes = [](std::uint64_t number) { return number == 5 ? seconds(3) : milliseconds(10); };
+  const StepOutcome outcome = Run();
+  ASSERT_TRUE(outcome.status);
+  EXPECT_EQ(outcome.result.operations(0).count(), 6U);
+  EXPECT_EQ(outcome.result.operations(0).service().max_ns(), 3'000'000'000U);
+  EXPECT_EQ(End(outcome.result), 3050);
+  EXPECT_THAT(phases_, ElementsAre(Pair(v1::PHASE_MEASURE, 0), Pair(v1::PHASE_DRAIN, 100)));
+}
+
+TEST_F(EngineTest, StopByOperationsIsExactForSeveralClients) {
+  plan_.clients = 7;
+  plan_.operations = 100;
+  plan_.warm_up = milliseconds(10);
+  const StepOutcome outcome = Run();
+  ASSERT_TRUE(outcome.status);
+  EXPECT_EQ(outcome.result.operations(0).count(), 100U);
+  EXPECT_EQ(device_.operations, 100U + 7 * 10);  // those of the warm-up took none of the budget
+  EXPECT_EQ(progress_.Get().operations, 100U);
+  EXPECT_EQ(progress_.Get().bytes, 100U * 4096);
+  EXPECT_EQ(progress_.Get().fraction, 1.0);
+}
+
+TEST_F(EngineTest, ThinkTimeIsNotServiceTime) {
+  plan_.duration = milliseconds(100);
+  plan_.think = milliseconds(9);
+  const StepOutcome outcome = Run();
+  ASSERT_TRUE(outcome.status);
+  EXPECT_EQ(outcome.result.operations(0).count(), 10U);  // one each 10 ms
+  EXPECT_EQ(outcome.result.operations(0).service().max_ns(), 1'000'000U);
+  EXPECT_EQ(End(outcome.result), 100);  // though the last one ended at 91
+}
+
+TEST_F(EngineTest, AnOpenLoopShowsTheQueueBehindAStall) {
+  plan_.rate = 100;  // one each 10 ms
+  plan_.duration = seconds(1);
+  // The 10th operation stalls for 500 ms; all others take 1 ms.
+  device_.takes = [](std::uint64_t number) {
+    return number == 10 ? milliseconds(500) : milliseconds(1);
+  };
+  const StepOutcome outcome = Run();
+  ASSERT_TRUE(outcome.status);
+  const v1::OperationResult& reads = outcome.result.operations(0);
+  EXPECT_EQ(reads.count(), 100U);
+  // Service: one slow operation. Response: those that were due during the stall waited too, about
+  // 500 ms / (10 ms - 1 ms) of them.
+  const Histogram service = Service(reads);
+  const Histogram response = convert::FromMessage(reads.response()).value();
+  EXPECT_EQ(service.count() - service.CountAtMost(2'000'000), 1U);
+  EXPECT_NEAR(static_cast<double>(response.count() - response.CountAtMost(2'000'000)), 55, 2);
+  EXPECT_EQ(response.count(), 100U);
+  EXPECT_EQ(response.max_ns(), 500'000'000U);
+  EXPECT_NEAR(outcome.result.figures(1).value(), 100, 0.5);  // achieved
+}
+
+TEST_F(EngineTest, AnOpenLoopThatFallsBehindSaysSo) {
+  plan_.rate = 1000;
+  plan_.duration = seconds(1);
+  device_.takes = [](std::uint64_t) { return milliseconds(2); };
+  const StepOutcome outcome = Run();
+  EXPECT_EQ(outcome.result.figures(0).name(), "offered_rate");
+  EXPECT_EQ(outcome.result.figures(0).value(), 1000);
+  EXPECT_EQ(outcome.result.figures(1).name(), "achieved_rate");
+  EXPECT_NEAR(outcome.result.figures(1).value(), 500, 1);
+}
+
+TEST_F(EngineTest, IntervalsSumUpAndGrowWithTheStep) {
+  plan_.clients = 3;
+  plan_.duration = seconds(2 * 3600);
+  device_.takes = [](std::uint64_t number) { return milliseconds(700 + number % 100); };
+  const StepOutcome outcome = Run();
+  ASSERT_TRUE(outcome.status) << outcome.status.error().ToString();
+  const v1::StepResult& result = outcome.result;
+  EXPECT_LE(result.intervals_size(), 600);
+  EXPECT_EQ(result.intervals(0).end_mono_ns() - result.intervals(0).begin_mono_ns(),
+            20'000'000'000);
+  std::uint64_t count = 0;
+  Histogram sum;
+  std::int64_t previous_end = result.measure_begin_mono_ns();
+  for (const v1::Interval& interval : result.intervals()) {
+    EXPECT_EQ(interval.begin_mono_ns(), previous_end);
+    previous_end = interval.end_mono_ns();
+    for (const v1::IntervalOperation& operation : interval.operations()) {
+      count += operation.count();
+      sum.Merge(convert::FromMessage(operation.service()).value());
+    }
+  }
+  EXPECT_EQ(previous_end, result.measure_end_mono_ns());
+  EXPECT_EQ(count, result.operations(0).count());
+  EXPECT_EQ(sum.NonEmpty(), Service(result.operations(0)).NonEmpty());
+  EXPECT_EQ(sum.sum_ns(), Service(result.operations(0)).sum_ns());
+}
+
+TEST_F(EngineTest, AnOperationBelongsToTheIntervalInWhichItEnds) {
+  plan_.operations = 4;
+  device_.takes = [](std::uint64_t) { return milliseconds(50); };
+  const StepOutcome outcome = Run();
+  ASSERT_EQ(outcome.result.intervals_size(), 2);  // ends at 50 and 100, then at 150 and 200
+  EXPECT_EQ(outcome.result.intervals(0).operations(0).count(), 2U);
+  EXPECT_EQ(outcome.result.intervals(1).operations(0).count(), 2U);
+}
+
+TEST_F(EngineTest, AFailedOperationFailsTheStepAndIsNamed) {
+  plan_.clients = 2;
+  plan_.duration = seconds(60);
+  device_.fail_at = 21;
+  const StepOutcome outcome = Run();
+  ASSERT_FALSE(outcome.status);
+  EXPECT_EQ(outcome.status.error().code(), Errc::kIo);
+  EXPECT_THAT(outcome.status.error().ToString(),
+              ::testing::AllOf(HasSubstr("read of random.dat at byte "), HasSubstr("client 1"),
+                               HasSubstr("medium error")));
+  // The counts are kept (21 before it, and the other client's, which was under way), and the other
+  // client has stopped long before the minute is over.
+  EXPECT_EQ(outcome.result.operations(0).count(), 22U);
+  EXPECT_EQ(outcome.result.operations(0).error_count(), 1U);
+  EXPECT_THAT(outcome.result.operations(0).first_error(), HasSubstr("medium error"));
+  EXPECT_LT(End(outcome.result), 100);
+}
+
+TEST_F(EngineTest, CancelEndsTheStep) {
+  plan_.duration = seconds(60);
+  runtime::CancelToken cancel;
+  context_.cancel = &cancel;
+  device_.takes = [&](std::uint64_t number) {
+    if (number == 100) cancel.Cancel();
+    return milliseconds(1);
+  };
+  const StepOutcome outcome = Run();
+  ASSERT_FALSE(outcome.status);
+  EXPECT_EQ(outcome.status.error().code(), Errc::kCancelled);
+  EXPECT_LT(End(outcome.result), 200);
+}
+
+TEST_F(EngineTest, NothingCountedIsAnError) {
+  plan_.warm_up = milliseconds(100);
+  plan_.duration = milliseconds(100);
+  device_.takes = [](std::uint64_t) { return seconds(5); };
+  const StepOutcome outcome = Run();
+  ASSERT_FALSE(outcome.status);
+  EXPECT_EQ(outcome.status.error().code(), Errc::kTimedOut);
+}
+
+TEST_F(EngineTest, OneSeedReplaysOneExecution) {
+  const auto run = [](std::uint64_t seed) {
+    VirtualEnv env;
+    FakeDevice device(env);
+    Random random(Seed{seed});
+    device.takes = [&](std::uint64_t) { return microseconds(50 + random.Below(1000)); };
+    const Data data(Seed{seed}, v1::DATA_KIND_RANDOM);
+    PageTable table(256);
+    const PageWork work{.read_kind = 0,
+                        .write_kind = 1,
+                        .device = &device,
+                        .name = "x",
+                        .page = 4_KiB,
+                        .page_count = 256,
+                        .read_share = 0.5,
+                        .data = &data,
+                        .table = &table};
+    StepPlan plan{.step = "mix",
+                  .kinds = {{.name = "read"}, {.name = "write"}},
+                  .clients = 8,
+                  .duration = seconds(2),
+                  .seed = Seed{seed}};
+    Engine engine(env, env);
+    const StepOutcome outcome =
+        engine.Run(plan, StepContext{}, [&](Client& client) { return RunPages(&client, &work); });
+    return outcome.result.SerializeAsString();
+  };
+  EXPECT_EQ(run(5), run(5));
+  EXPECT_NE(run(5), run(6));
+}
+
+// Threads in real time: what is shared among them stays exact.
+TEST(EngineThreads, BudgetAndSumsAreExact) {
+  runtime::HostEnv env;
+  runtime::HostLauncher launcher;
+  block::NullDevice device({.size = 1_MiB, .block_size = 512_B});
+  const Data data(Seed{1}, v1::DATA_KIND_RANDOM);
+  PageTable table(256);
+  const PageWork work{.read_kind = 0,
+                      .write_kind = 1,
+                      .device = &device,
+                      .name = "null",
+                      .page = 4_KiB,
+                      .page_count = 256,
+                      .read_share = 0.5,
+                      .data = &data,
+                      .table = &table};
+  StepPlan plan{.step = "mix",
+                .kinds = {{.name = "read"}, {.name = "write"}},
+                .clients = 8,
+                .operations = 200'000,
+                .seed = Seed{3}};
+  Engine engine(env, launcher);
+  const StepOutcome outcome =
+      engine.Run(plan, StepContext{}, [&](Client& client) { return RunPages(&client, &work); });
+  ASSERT_TRUE(outcome.status) << outcome.status.error().ToString();
+  EXPECT_EQ(outcome.result.operations(0).count() + outcome.result.operations(1).count(), 200'000U);
+  std::uint64_t written = 0;
+  for (std::uint64_t page = 0; page < 256; ++page) written += table.Last(page).value;
+  EXPECT_EQ(written, outcome.result.operations(1).count());
+}
+
+TEST(EngineThreads, ACancelWakesSleepers) {
+  runtime::HostEnv env;
+  runtime::HostLauncher launcher;
+  block::NullDevice device({.size = 1_MiB, .block_size = 512_B});
+  const Data data(Seed{1}, v1::DATA_KIND_RANDOM);
+  const PageWork work{.device = &device,
+                      .name = "null",
+                      .page = 4_KiB,
+                      .page_count = 256,
+                      .read_share = 1,
+                      .data = &data};
+  StepPlan plan{.step = "mix",
+                .kinds = {{.name = "read"}},
+                .clients = 2,
+                .duration = seconds(60),
+                .think = seconds(30)};
+  runtime::CancelToken cancel;
+  cancel.Cancel();
+  const TimePoint begin = env.Now();
+  Engine engine(env, launcher);
+  const StepOutcome outcome =
+      engine.Run(plan, StepContext{.start = env.Now() + milliseconds(20), .cancel = &cancel},
+                 [&](Client& client) { return RunPages(&client, &work); });
+  EXPECT_EQ(outcome.status.error().code(), Errc::kCancelled);
+  EXPECT_LT(env.Now() - begin, seconds(1));
+}
+
+}  // namespace
+}  // namespace labrack::workload
