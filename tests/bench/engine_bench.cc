@@ -1,0 +1,202 @@
+// What the workload engine itself costs: on a target that does nothing, and beside fio on the same
+// file. Run by `./lab bench engine`.
+#include <filesystem>
+#include <memory>
+
+#include <fmt/format.h>
+
+#include "agent/exec/run.h"
+#include "agent/workload/engine.h"
+#include "agent/workload/fio_import.h"
+#include "agent/workload/pages.h"
+#include "storage/block/null_device.h"
+#include "storage/fs/host_file_system.h"
+#include "storage/runtime/host_env.h"
+#include "storage/runtime/host_launcher.h"
+#include "tests/bench/goals.h"
+
+namespace labrack::bench {
+namespace {
+
+using workload::Client;
+using workload::Data;
+using workload::FileId;
+using workload::Generation;
+
+constexpr int kRounds = 5;
+constexpr Nanoseconds kRunTime = std::chrono::milliseconds(1500);
+constexpr Bytes kFileSize = 256_MiB;
+constexpr Bytes kBlock = 4_KiB;
+
+double OperationsPerSecond(const v1::StepResult& result) {
+  std::uint64_t count = 0;
+  for (const v1::OperationResult& operation : result.operations()) count += operation.count();
+  return static_cast<double>(count) * 1e9 /
+         static_cast<double>(result.measure_end_mono_ns() - result.measure_begin_mono_ns());
+}
+
+// `random` on a target that does nothing, one client, with latency recorded.
+Result<double> RandomOnNull() {
+  runtime::HostEnv env;
+  runtime::HostLauncher launcher;
+  block::NullDevice device({.size = kFileSize, .block_size = 512_B});
+  const Data data(Seed{1}, v1::DATA_KIND_RANDOM);
+  const workload::PageWork work{.device = &device,
+                                .name = "null",
+                                .page = kBlock,
+                                .page_count = kFileSize / kBlock,
+                                .read_share = 1,
+                                .data = &data};
+  const workload::StepPlan plan{
+      .step = "mix", .kinds = {{.name = "read"}}, .duration = kRunTime, .seed = Seed{1}};
+  workload::Engine engine(env, launcher);
+  const workload::StepOutcome outcome =
+      engine.Run(plan, workload::StepContext{},
+                 [&](Client& client) { return workload::RunPages(&client, &work); });
+  if (!outcome.status) return std::unexpected(outcome.status.error());
+  return OperationsPerSecond(outcome.result);
+}
+
+// Bytes per second at which one core makes, or checks, the data of 128 KiB blocks.
+Result<double> DataSpeed(bool compare) {
+  constexpr Bytes kPiece = 128_KiB;
+  constexpr int kPieces = 8192;  // 1 GiB
+  const Data data(Seed{1}, v1::DATA_KIND_RANDOM);
+  AlignedBuffer buffer(kPiece);
+  data.Fill(FileId{0}, Offset(0), Generation{0}, buffer.view());
+  const TimePoint begin = MonotonicClock().Now();
+  for (int i = 0; i < kPieces; ++i) {
+    const Offset at(compare ? 0 : static_cast<std::uint64_t>(i) * kPiece.count());
+    if (!compare) {
+      data.Fill(FileId{0}, at, Generation{0}, buffer.view());
+    } else if (data.Compare(FileId{0}, at, Generation{0}, buffer.view())) {
+      return Fail(Errc::kInternal, "the data does not compare with itself");
+    }
+  }
+  const double seconds = static_cast<double>((MonotonicClock().Now() - begin).count()) * 1e-9;
+  return static_cast<double>(kPiece.count()) * kPieces / seconds;
+}
+
+// A directory beside this program, on a disk and not in memory; gone with the object.
+class Scratch {
+ public:
+  static Result<std::unique_ptr<Scratch>> Make() {
+    const std::filesystem::path here = std::filesystem::read_symlink("/proc/self/exe");
+    std::string name = (here.parent_path() / "bench-engine-XXXXXX").string();
+    if (mkdtemp(name.data()) == nullptr) return FailErrno("make directory", name);
+    return std::make_unique<Scratch>(name);
+  }
+  explicit Scratch(std::filesystem::path path) : path_(std::move(path)) {}
+  Scratch(const Scratch&) = delete;
+  Scratch& operator=(const Scratch&) = delete;
+  ~Scratch() {
+    std::error_code ignored;
+    std::filesystem::remove_all(path_, ignored);
+  }
+  const std::filesystem::path& path() const { return path_; }
+
+ private:
+  std::filesystem::path path_;
+};
+
+struct Load {
+  bool write = false;
+  std::uint32_t depth = 1;
+};
+
+// `random` on a file, as a playbook runs it.
+class RandomOnFile {
+ public:
+  Result<void> Open(const std::filesystem::path& directory, Load load) {
+    Result<std::unique_ptr<fs::HostFileSystem>> opened = fs::HostFileSystem::Open(directory);
+    if (!opened) return std::unexpected(opened.error());
+    file_system_ = *std::move(opened);
+    v1::Workload spec;
+    v1::RandomWorkload& random = *spec.mutable_random();
+    random.set_file(kFileSize.count());
+    random.set_block(kBlock.count());
+    random.set_read(load.write ? 0 : 1);
+    random.set_clients(1);
+    random.set_depth(load.depth);
+    random.set_direct(true);
+    random.mutable_stop()->set_duration(kRunTime.count());
+    random.set_data(v1::DATA_KIND_RANDOM);
+    random.set_verify(v1::VERIFY_ALL);
+    Result<std::unique_ptr<workload::Workload>> made = workload::MakeWorkload(
+        spec, Seed{1}, {.file_system = file_system_.get(), .directory = directory}, env_);
+    if (!made) return std::unexpected(made.error());
+    workload_ = *std::move(made);
+    const Result<workload::LayOutReport> laid_out = workload_->LayOut({});
+    if (!laid_out) return std::unexpected(laid_out.error());
+    return {};
+  }
+
+  Result<double> Measure() {
+    const workload::StepOutcome outcome = workload_->RunStep(0, {});
+    if (!outcome.status) return std::unexpected(outcome.status.error());
+    return OperationsPerSecond(outcome.result);
+  }
+
+ private:
+  runtime::HostEnv env_;
+  std::unique_ptr<fs::HostFileSystem> file_system_;
+  std::unique_ptr<workload::Workload> workload_;
+};
+
+// The same load by fio on the same file, a thread for each operation under way.
+Result<double> FioOnFile(const std::filesystem::path& directory, Load load) {
+  const Result<exec::Outcome> ran = exec::RunChecked(
+      {.words = {"fio", "--name=peer", "--filename=random.dat",
+                 fmt::format("--size={}", kFileSize.count()), "--ioengine=psync", "--direct=1",
+                 fmt::format("--bs={}", kBlock.count()),
+                 load.write ? "--rw=randwrite" : "--rw=randread", "--norandommap", "--randrepeat=0",
+                 "--thread", fmt::format("--numjobs={}", load.depth), "--group_reporting",
+                 "--time_based",
+                 fmt::format("--runtime={}ms", kRunTime / std::chrono::milliseconds(1)),
+                 "--eta=never", "--output-format=json+"},
+       .directory = directory,
+       .environment = {},
+       .timeout = std::chrono::minutes(1)});
+  if (!ran) return std::unexpected(ran.error());
+  const Result<workload::FioReport> report = workload::ImportFioJson(ran->output);
+  if (!report) return std::unexpected(report.error());
+  const double seconds = static_cast<double>(report->window.count()) * 1e-9;
+  return static_cast<double>(report->operations.at(0).count()) / seconds;
+}
+
+void AddFileRow(Goals& goals, const std::string& name, Load load) {
+  Result<std::unique_ptr<Scratch>> scratch = Scratch::Make();
+  RandomOnFile ours;
+  Result<void> opened;
+  if (scratch) {
+    opened = ours.Open((*scratch)->path(), load);
+  } else {
+    opened = std::unexpected(scratch.error());
+  }
+  if (!opened) {
+    return goals.AddRatio(name, "op/s", Series{.values = {}, .error = opened.error()}, Series{},
+                          Direction::kAtLeast, 0.95);
+  }
+  const std::vector<Series> series = Interleave(
+      kRounds,
+      {[&] { return ours.Measure(); }, [&] { return FioOnFile((*scratch)->path(), load); }});
+  goals.AddRatio(name, "op/s", series[0], series[1], Direction::kAtLeast, 0.95);
+}
+
+int Main(int argc, char** argv) {
+  Goals goals("engine");
+  const std::vector<Series> own = Interleave(
+      kRounds, {RandomOnNull, [] { return DataSpeed(false); }, [] { return DataSpeed(true); }});
+  goals.AddAbsolute("random on a null target, 1 thread", "op/s", own[0], Direction::kAtLeast, 3e6);
+  goals.AddAbsolute("data made, 1 core", "B/s", own[1], Direction::kAtLeast, 5e9);
+  goals.AddAbsolute("data compared, 1 core", "B/s", own[2], Direction::kAtLeast, 3e9);
+  AddFileRow(goals, "random 4 KiB direct read, depth 1 / fio psync", {.write = false, .depth = 1});
+  AddFileRow(goals, "random 4 KiB direct write, depth 1 / fio psync", {.write = true, .depth = 1});
+  AddFileRow(goals, "random 4 KiB direct read, depth 4 / fio psync", {.write = false, .depth = 4});
+  return goals.Finish(argc, argv);
+}
+
+}  // namespace
+}  // namespace labrack::bench
+
+int main(int argc, char** argv) { return labrack::bench::Main(argc, argv); }
