@@ -1,7 +1,7 @@
 // Every problem code, with what `labrack explain CODE` says. A code keeps its meaning for ever; a
 // new kind of problem gets a new number. LR1xx: files and syntax. LR2xx: fields of one value.
 // LR3xx: fields against each other, and expansion. LR4xx: the fleet against the playbook, at
-// planning.
+// planning. LWxxx: reasons to read a result with care.
 #include "storage/base/config/source.h"
 
 namespace labrack::config {
@@ -70,6 +70,24 @@ const std::vector<CodeText>& AllCodes() {
       {"LR209", "the text has the wrong form",
        "Names must follow a pattern, so that they can be parts of paths, labels and ids."},
       {"LR210", "too few or too many items", "The list or mapping has bounds on its length."},
+      {"LW101", "reads were answered by memory",
+       "The workload read more than the devices below were asked for, so memory answered. With "
+       "`direct: true`, `cache: cold`, or files larger than memory, the disks are measured."},
+      {"LW102", "reads may have been answered by memory",
+       "The files fit into the host's memory and were read through the page cache. The figures "
+       "may be those of memory. Set `direct: true` or `cache: cold`, or make the files larger."},
+      {"LW103", "writes were not made durable",
+       "Nothing in the measured time waited for the disks, so memory took the writes as long as it "
+       "had room. Stacks that hold back more look faster. Set `sync`, `fsync` or `direct`."},
+      {"LW104", "zeros were written",
+       "Stacks that compress, or that leave holes for zeros, write next to nothing then. Set "
+       "`data: random` to measure what real data takes."},
+      {"LW105", "more clients than processors",
+       "Clients wait for a processor, and their latencies hold that time. Throughput may still be "
+       "right; latencies are to be read with care."},
+      {"LW106", "the load was behind its schedule",
+       "An open loop (`rate`) offered more operations than were done, so response times hold the "
+       "queue that grew until the end. Lower `rate`, or add clients where the stack has room."},
   };
   return codes;
 }
