@@ -203,14 +203,22 @@ WorkEstimate EstimateWork(const v1::Workload& workload) {
           !workload.has_exec()};
 }
 
-Nanoseconds EstimateStack(const v1::Stack& stack) {
+Bytes EstimatePreparation(const v1::Stack& stack, const v1::Disks& disks) {
+  const bool written = disks.kind() == v1::DISK_KIND_FILE &&
+                       disks.prepare() != v1::DISK_PREPARATION_ALLOCATED && !stack.host().has_dir();
+  return written ? Bytes(disks.size()) * disks.count() : Bytes(0);
+}
+
+Nanoseconds EstimateStack(const v1::Stack& stack, const v1::Disks& disks) {
+  const Nanoseconds preparation =
+      Seconds(StreamSeconds(static_cast<double>(EstimatePreparation(stack, disks).count())));
   switch (stack.host().kind_case()) {
     case v1::HostStack::kExt4:
     case v1::HostStack::kXfs:
     case v1::HostStack::kBtrfs:
-      return kTrialOverhead + std::chrono::milliseconds(500);
+      return preparation + kTrialOverhead + std::chrono::milliseconds(500);
     case v1::HostStack::kZfs:
-      return kTrialOverhead + std::chrono::seconds(2);
+      return preparation + kTrialOverhead + std::chrono::seconds(2);
     case v1::HostStack::kDir:
     case v1::HostStack::KIND_NOT_SET:
       return kTrialOverhead;

@@ -34,7 +34,10 @@ struct WorkEstimate {
 };
 WorkEstimate EstimateWork(const v1::Workload& workload);
 
-// Time to build, settle and tear down a stack.
-Nanoseconds EstimateStack(const v1::Stack& stack);
+// Before a trial its file disks are written from end to end, unless the playbook says otherwise.
+Bytes EstimatePreparation(const v1::Stack& stack, const v1::Disks& disks);
+
+// Time to prepare the disks, and to build, settle and tear down the stack.
+Nanoseconds EstimateStack(const v1::Stack& stack, const v1::Disks& disks);
 
 }  // namespace labrack::plan

@@ -301,7 +301,7 @@ void FleetCheck::CheckGates(PlanRefusal& refusal) {
     for (const FleetHost* host : hosts_) known.push_back(host->agent_id);
     if (std::ranges::find(known, name) != known.end()) continue;
     const std::string near = config::Nearest(name, known);
-    refusal.problems.Add(At(playbook_.Find("gates." + std::to_string(i) + ".host"),
+    refusal.problems.Add(At(playbook_.Find("gates[" + std::to_string(i) + "].host"),
                             {"LR409",
                              "host `" + name + "` does not take part",
                              "",

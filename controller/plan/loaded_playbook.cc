@@ -5,8 +5,9 @@ namespace {
 
 // The place of what encloses `path`; its key, since the value may be many lines long.
 Place FindAround(const LoadedPlaybook& playbook, std::string_view path) {
-  for (std::size_t dot = path.rfind('.'); dot != std::string_view::npos; dot = path.rfind('.')) {
-    path = path.substr(0, dot);
+  for (std::size_t cut = path.find_last_of(".["); cut != std::string_view::npos;
+       cut = path.find_last_of(".[")) {
+    path = path.substr(0, cut);
     const auto key = playbook.places.find(std::string(path) + "#key");
     if (key != playbook.places.end()) return key->second;
     const auto value = playbook.places.find(std::string(path));

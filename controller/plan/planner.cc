@@ -181,7 +181,7 @@ class Planner {
     for (const v1::PlannedCell& cell : plan_.cells()) {
       const ExpandedCell& from = playbook_.cells[planned_[cell.index()]];
       const WorkEstimate work = EstimateWork(from.workload);
-      Nanoseconds each = EstimateStack(from.stack) + work.duration;
+      Nanoseconds each = EstimateStack(from.stack, from.disks) + work.duration;
       if (cell.agent_ids_size() > 1) {
         each += kStartLead * static_cast<std::int64_t>(StepNames(from.workload).size());
       }
@@ -190,9 +190,12 @@ class Planner {
       for (std::size_t j = 0; j < hosts_.size(); ++j) {
         const How how = decisions_[planned_[cell.index()]][j].how;
         if (how != How::kBuild && how != How::kStandIn) continue;
-        const double factor = how == How::kStandIn ? 1 : WriteFactor(from.stack, from.disks);
-        const auto bytes =
-            static_cast<std::uint64_t>(static_cast<double>(work.written.count()) * factor);
+        const bool stands_in = how == How::kStandIn;
+        const double factor = stands_in ? 1 : WriteFactor(from.stack, from.disks);
+        auto bytes = static_cast<std::uint64_t>(static_cast<double>(work.written.count()) * factor);
+        if (!stands_in) {
+          bytes = SaturatingAdd(bytes, EstimatePreparation(from.stack, from.disks).count());
+        }
         host_bytes[j] = SaturatingAdd(host_bytes[j], SaturatingMultiply(bytes, trials));
       }
     }

@@ -21,7 +21,10 @@ inline constexpr std::size_t kCellsMax = 10'000;
 std::expected<LoadedPlaybook, config::Problems> LoadPlaybook(const v1::PlaybookSource& source);
 
 // Files that the playbook names (job_file of fio), as written there and each once, so that the
-// command line can send their texts along in `attachments`. Empty when the text is no playbook.
+// command line can send their texts along in `attachments`. Empty when the text is no playbook. The
+// source's
+// --set counts, since it may change names in a path.
+std::vector<std::string> AttachmentPaths(const v1::PlaybookSource& source);
 std::vector<std::string> AttachmentPaths(std::string_view text);
 
 }  // namespace labrack::plan

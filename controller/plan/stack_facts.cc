@@ -5,10 +5,11 @@
 namespace labrack::plan {
 namespace {
 
-// What the tools refuse below, with Debian 12's versions: mkfs.xfs (300 MiB), mkfs.btrfs (109 MiB),
-// zpool create (64 MiB).
+// What the tools refuse below, with Debian 12's versions: mkfs.xfs 300 MiB, mkfs.btrfs 109 MiB (125
+// MiB where data or metadata are spread over disks), zpool create 64 MiB.
 constexpr Bytes kXfsDiskMin = 300_MiB;
 constexpr Bytes kBtrfsDiskMin = 110_MiB;
+constexpr Bytes kBtrfsSpreadDiskMin = 125_MiB;
 constexpr Bytes kZfsDiskMin = 64_MiB;
 
 // Copies of data over `disks` disks: data disks = disks / copies, or disks - parity.
@@ -86,7 +87,9 @@ const char* BtrfsName(v1::BtrfsProfile profile) {
 DiskNeed BtrfsNeed(const v1::BtrfsStack& btrfs) {
   const bool by_data = BtrfsDisksMin(btrfs.data()) >= BtrfsDisksMin(btrfs.metadata());
   const v1::BtrfsProfile profile = by_data ? btrfs.data() : btrfs.metadata();
-  return {BtrfsDisksMin(profile), false, kBtrfsDiskMin,
+  const bool single =
+      btrfs.data() <= v1::BTRFS_PROFILE_SINGLE && btrfs.metadata() <= v1::BTRFS_PROFILE_SINGLE;
+  return {BtrfsDisksMin(profile), false, single ? kBtrfsDiskMin : kBtrfsSpreadDiskMin,
           std::string("btrfs with ") + (by_data ? "data" : "metadata") + " profile " +
               BtrfsName(profile)};
 }

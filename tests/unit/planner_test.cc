@@ -281,8 +281,14 @@ TEST(Planner, CountsMirroredWritesTwice) {
   Builder mirrored(1);
   mirrored.AddStack(MakeStack("s", "btrfs"));
   mirrored.AddWorkload(MakeWrite("w", 10 << 20));
+  for (Builder* builder : {&plain, &mirrored}) {
+    builder->loaded.cells[0].disks.set_prepare(v1::DISK_PREPARATION_ALLOCATED);
+  }
   EXPECT_EQ(MakePlan(plain.loaded, {MakeHost("h1")}, Seed{1})->write_bytes(), 10U << 20);
   EXPECT_EQ(MakePlan(mirrored.loaded, {MakeHost("h1")}, Seed{1})->write_bytes(), 20U << 20);
+  plain.loaded.cells[0].disks.set_prepare(v1::DISK_PREPARATION_WRITTEN);
+  EXPECT_EQ(MakePlan(plain.loaded, {MakeHost("h1")}, Seed{1})->write_bytes(),
+            (2ULL << 30) + (10U << 20));
 }
 
 TEST(Planner, TooFewHostsSaysWhichMatchAndWhyNot) {
