@@ -450,6 +450,10 @@ std::vector<std::string> Binder::AddUnknown(const Node::Entry& entry, const Spot
   problem.label = spot.name.empty() ? "there is no such field at the top"
                                     : Quote(spot.name) + " has no such field";
   std::vector<std::string> meant;
+  if (problems_.list().size() == config::Problems::kKeptMax) {
+    Add(std::move(problem));  // only counted: looking for names would be for nothing
+    return meant;
+  }
   const std::string nearest = config::Nearest(entry.key, WritableNames(descriptor));
   if (!nearest.empty()) {
     meant = {nearest};

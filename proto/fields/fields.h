@@ -24,9 +24,10 @@ namespace labrack::fields {
 // lists are numbered from 0 ("gates[0].faster", "matrix.block[1]"), and the whole is "".
 using Places = std::map<std::string, config::Span>;
 
-// Fills `message` from `node`. Unknown fields (with the nearest valid name), wrong kinds, values
-// out of bounds, missing required fields and, in one-of messages, none or several keys are
-// problems; all are collected. A wrong parent mutes its children. True when it added no problem.
+// Fills `message`, which is emptied first, from `node`. Unknown fields (with the nearest valid
+// name), wrong kinds, values out of bounds, missing required fields and, in one-of messages, none
+// or several keys are problems; all are collected. A wrong parent mutes its children. True when it
+// added no problem.
 //
 // Fields left out get their defaults. A message left out is made with its defaults where some field
 // in it has one, none is required, and it is no one-of (Disks, Hosts, PhaseTimeouts); otherwise it

@@ -216,6 +216,18 @@ TEST(YamlReaderTest, SizeIsLimited) {
   ExpectGolden("LR102.txt", RenderAll(read.problems, read.document.text, Colour::kNever));
 }
 
+// The work per place must not grow with the length of its line or of its mapping.
+TEST(YamlReaderTest, LargestFilesTakeNoTime) {
+  std::string line = "a: [";
+  for (int i = 0; i < 99'000; ++i) line += "1234567, ";
+  EXPECT_TRUE(ReadText(line + "]\n").ok);
+  std::string twice;
+  for (int half = 0; half < 2; ++half) {
+    for (int i = 0; i < 25'000; ++i) twice += "k" + std::to_string(i) + ": 1\n";
+  }
+  EXPECT_EQ(ReadText(twice).problems.total(), 25'000u);
+}
+
 TEST(YamlReaderTest, BillionLaughsIsOneProblem) {
   std::string text = "a: &a [lol,lol,lol,lol,lol,lol,lol,lol,lol]\n";
   for (char c = 'b'; c <= 'i'; ++c) {

@@ -2,12 +2,15 @@
 // places. Method: one file per problem code with its printed form as a golden file; messages
 // compared field by field; declarations checked against themselves.
 #include <fstream>
+#include <memory>
 #include <regex>
 #include <set>
 #include <string>
 #include <vector>
 
 #include <gmock/gmock.h>
+#include <google/protobuf/dynamic_message.h>
+#include <google/protobuf/text_format.h>
 #include <google/protobuf/util/message_differencer.h>
 #include <gtest/gtest.h>
 
@@ -205,9 +208,9 @@ TEST(BindTest, AMisspeltRequiredFieldIsSaidOnce) {
 
 TEST(BindTest, ProblemsStopAtTheBoundButAreCounted) {
   std::string text = kSmallest;
-  for (int i = 0; i < 200; ++i) text += "zz" + std::to_string(i) + "zz: 1\n";
+  for (int i = 0; i < 40'000; ++i) text += "zz" + std::to_string(i) + "zz: 1\n";
   const auto bound = BindText(text);
-  EXPECT_EQ(bound.problems.total(), 200u);
+  EXPECT_EQ(bound.problems.total(), 40'000u);
   EXPECT_THAT(bound.problems.list(), SizeIs(config::Problems::kKeptMax));
 }
 
@@ -315,6 +318,130 @@ TEST(LoadConfigFileTest, ReadsDaemonFilesAndSaysAllProblems) {
               HasSubstr("3 errors; nothing was started."));
   std::filesystem::remove(path);
   EXPECT_FALSE(LoadConfigFile(path.string(), agent, problems, text));
+}
+
+// Shapes and types that no message of ours has yet, declared as a .proto file would declare them.
+constexpr const char* kSampleFile = R"pb(
+  name: "sample.proto"
+  package: "sample"
+  dependency: "labrack/v1/field.proto"
+  syntax: "proto3"
+  message_type {
+    name: "Sample"
+    options {
+      [labrack.v1.about] { help: "A sample." }
+    }
+    field {
+      name: "words"
+      number: 1
+      label: LABEL_REPEATED
+      type: TYPE_STRING
+      options {
+        [labrack.v1.field] { help: "Words." scalar_or_list: true pattern: "[a-z]+" }
+      }
+    }
+    field {
+      name: "small"
+      number: 2
+      label: LABEL_OPTIONAL
+      type: TYPE_INT32
+      options {
+        [labrack.v1.field] { help: "Small." }
+      }
+    }
+    field {
+      name: "shares"
+      number: 3
+      label: LABEL_REPEATED
+      type: TYPE_DOUBLE
+      options {
+        [labrack.v1.field] { help: "Shares." unit: UNIT_PERCENT max: "50%" }
+      }
+    }
+    field {
+      name: "flags"
+      number: 4
+      label: LABEL_REPEATED
+      type: TYPE_BOOL
+      options {
+        [labrack.v1.field] { help: "Flags." }
+      }
+    }
+    field {
+      name: "sizes"
+      number: 5
+      label: LABEL_REPEATED
+      type: TYPE_UINT64
+      options {
+        [labrack.v1.field] { help: "Sizes." unit: UNIT_BYTES }
+      }
+    }
+    field {
+      name: "numbers"
+      number: 6
+      label: LABEL_REPEATED
+      type: TYPE_INT32
+      options {
+        [labrack.v1.field] { help: "Numbers." min: "-5" }
+      }
+    }
+  })pb";
+
+class SampleTest : public ::testing::Test {
+ protected:
+  SampleTest() : pool_(google::protobuf::DescriptorPool::generated_pool()) {
+    static_cast<void>(v1::Field::descriptor());  // its file is in the pool from here on
+    google::protobuf::FileDescriptorProto file;
+    EXPECT_TRUE(google::protobuf::TextFormat::ParseFromString(kSampleFile, &file));
+    descriptor_ = pool_.BuildFile(file)->FindMessageTypeByName("Sample");
+    message_.reset(factory_.GetPrototype(descriptor_)->New());
+  }
+  bool Read(const std::string& text) {
+    problems_ = {};
+    Places places;
+    EXPECT_TRUE(config::ReadYaml("t.yaml", text, config::Limits(), document_, problems_));
+    return Bind(document_, document_.root, *message_, places, problems_);
+  }
+  std::string Format(const char* name) const {
+    return FormatField(*message_, *descriptor_->FindFieldByName(name));
+  }
+
+  google::protobuf::DescriptorPool pool_;
+  google::protobuf::DynamicMessageFactory factory_;
+  const Descriptor* descriptor_ = nullptr;
+  std::unique_ptr<google::protobuf::Message> message_;
+  config::Document document_;
+  config::Problems problems_;
+};
+
+TEST_F(SampleTest, OneTextMayStandForAList) {
+  ASSERT_TRUE(Read("words: one\n"));
+  EXPECT_EQ(Format("words"), "[one]");
+  ASSERT_TRUE(Read("words: [one, two]\n"));
+  EXPECT_EQ(Format("words"), "[one, two]");
+  EXPECT_FALSE(Read("words: One\n"));
+  EXPECT_FALSE(Read("words: {a: b}\n"));
+  EXPECT_THAT(SchemaJson(*descriptor_, "t"), HasSubstr("anyOf"));
+}
+
+TEST_F(SampleTest, ListsOfEveryTypeAreReadFormattedAndChecked) {
+  ASSERT_TRUE(
+      Read("shares: [7%, 12.5%]\nflags: [true, false]\nsizes: [4KiB, 1GB]\n"
+           "numbers: [-5, 7]\nsmall: -2147483648\n"));
+  EXPECT_EQ(Format("shares"), "[7%, 12.5%]");
+  EXPECT_EQ(Format("flags"), "[true, false]");
+  EXPECT_EQ(Format("sizes"), "[4KiB, 1GB]");
+  EXPECT_EQ(Format("numbers"), "[-5, 7]");
+  EXPECT_EQ(Format("small"), "-2147483648");
+  EXPECT_THAT(Check(*message_), IsEmpty());
+  const auto* shares = descriptor_->FindFieldByName("shares");
+  message_->GetReflection()->AddDouble(message_.get(), shares, 0.75);
+  EXPECT_THAT(Check(*message_), ElementsAre("shares[2]: 75% is too large; it must be at most 50%"));
+}
+
+TEST_F(SampleTest, TheTypeBehindAFieldBoundsIt) {
+  EXPECT_FALSE(Read("small: 2147483648\nnumbers: [-6, 1, 99999999999]\n"));
+  EXPECT_THAT(Codes(problems_), ElementsAre("LR207", "LR207", "LR207"));
 }
 
 // Every declaration below `message`, once.

@@ -13,7 +13,7 @@
 #include <cerrno>
 #include <cstring>
 #include <fcntl.h>
-#include <set>
+#include <map>
 #include <sys/stat.h>
 #include <unistd.h>
 #include <utility>
@@ -75,7 +75,10 @@ class Reader {
         document_(document),
         problems_(problems),
         lines_(SplitLines(document.text)),
-        stream_(document.text) {}
+        stream_(document.text) {
+    // Once: a file may be one line of a MiB with a hundred thousand places in it.
+    for (std::string_view line : lines_) line_ends_.push_back(CountCharacters(line) + 1);
+  }
 
   void Run() {
     if (!CheckCharacters()) return;
@@ -105,10 +108,9 @@ class Reader {
 
   Position Clamp(Position position) const {
     if (position.line > lines_.size()) {
-      return {lines_.size(), CountCharacters(lines_.back()) + 1};
+      return {lines_.size(), line_ends_.back()};
     }
-    const std::size_t end = CountCharacters(lines_[position.line - 1]) + 1;
-    return {position.line, std::min(position.column, end)};
+    return {position.line, std::min(position.column, line_ends_[position.line - 1])};
   }
 
   Span SpanOf(const yaml_mark_t& begin_mark, const yaml_mark_t& end_mark) const {
@@ -116,7 +118,7 @@ class Reader {
     Position end = Clamp(Before(end_mark));
     // A block of text ends where the next line begins; for people it ends with its last line.
     if (end.line > begin.line && end.column == 1) {
-      end = {end.line - 1, CountCharacters(lines_[end.line - 2]) + 1};
+      end = {end.line - 1, line_ends_[end.line - 2]};
     }
     if (std::pair(end.line, end.column) < std::pair(begin.line, begin.column)) end = begin;
     return {begin, end};
@@ -171,6 +173,7 @@ class Reader {
   Document& document_;
   Problems& problems_;
   std::vector<std::string_view> lines_;
+  std::vector<std::size_t> line_ends_;  // the column one past each line
   EventStream stream_;
   std::size_t nodes_ = 0;
   std::vector<std::pair<std::size_t, std::size_t>> scalars_;  // by character index, ascending
@@ -199,7 +202,7 @@ void Reader::AddSyntaxProblem() {
   }
   if (at.line > 1 && lines_[at.line - 2].starts_with("...") && at.column == 1) {
     // `...` ends a document; without `---` what follows is no document at all to libyaml.
-    return AddSecondDocument({at, {at.line, CountCharacters(line) + 1}});
+    return AddSecondDocument({at, {at.line, line_ends_[at.line - 1]}});
   }
   if (translation == nullptr) {
     const std::string said = parser.problem == nullptr ? "it cannot be read" : parser.problem;
@@ -296,7 +299,7 @@ void Reader::RefuseDirectives() {
   Problem problem = Make("LR112", "lines that begin with `%` are not taken", OneCharacter({1, 1}));
   for (std::size_t i = 0; i < lines_.size(); ++i) {
     if (!lines_[i].starts_with('%')) continue;
-    problem.span = {{i + 1, 1}, {i + 1, CountCharacters(lines_[i]) + 1}};
+    problem.span = {{i + 1, 1}, {i + 1, line_ends_[i]}};
     break;
   }
   problem.helps = {"remove the line"};
@@ -428,7 +431,7 @@ bool Reader::ReadMap(Node& node, std::size_t depth) {
   const bool flow = start.style == YAML_FLOW_MAPPING_STYLE;
   node.kind = Node::Kind::kMap;
   RefuseProperties(start.anchor, start.tag, node.span);
-  std::set<std::string, std::less<>> keys;
+  std::map<std::string, Position> keys;
   while (true) {
     if (!Next()) return false;
     if (stream_.event().type == YAML_MAPPING_END_EVENT) break;
@@ -441,13 +444,14 @@ bool Reader::ReadMap(Node& node, std::size_t depth) {
     }
     node.span.end = entry.value.span.end;
     if (entry.key.empty()) continue;  // refused; said already
-    if (keys.insert(entry.key).second) {
+    const auto [first, is_new] = keys.emplace(entry.key, entry.key_span.begin);
+    if (is_new) {
       node.entries.push_back(std::move(entry));
       continue;
     }
     Problem problem = Make("LR113", Quote(entry.key) + " is written twice", entry.key_span);
     problem.label = "here again";
-    problem.notes = {"the first one is at " + PlaceText(node.FindEntry(entry.key)->key_span.begin)};
+    problem.notes = {"the first one is at " + PlaceText(first->second)};
     problem.helps = {"keep one of them"};
     problems_.Add(std::move(problem));
   }
