@@ -1,6 +1,9 @@
 // Goal: whatever could be misread is refused with its place, and nothing else is. Method: one file
 // per problem code with its printed form as a golden file; tables of YAML texts; limits from both
 // sides.
+#include <filesystem>
+#include <regex>
+#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -342,6 +345,25 @@ TEST(CodesTest, AreUniqueAscendingAndExplained) {
     EXPECT_FALSE(code.text.empty());
     before = code.code;
   }
+}
+
+TEST(CodesTest, EveryCodeInTheSourcesIsExplained) {
+  std::set<std::string> explained;
+  for (const CodeText& code : AllCodes()) explained.emplace(code.code);
+  const std::regex quoted("\"(LR[0-9]{3})\"");
+  std::size_t used = 0;
+  for (const char* folder : {"storage", "proto", "agent", "controller"}) {
+    const std::filesystem::path top = std::filesystem::path(LABRACK_SOURCE_DIR) / folder;
+    for (const auto& entry : std::filesystem::recursive_directory_iterator(top)) {
+      if (entry.path().extension() != ".cc") continue;
+      const std::string text = labrack::ReadText(entry.path());
+      for (std::sregex_iterator it(text.begin(), text.end(), quoted), end; it != end; ++it) {
+        EXPECT_TRUE(explained.contains((*it)[1].str())) << (*it)[1] << " in " << entry.path();
+        ++used;
+      }
+    }
+  }
+  EXPECT_GT(used, 40u);
 }
 
 }  // namespace

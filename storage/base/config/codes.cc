@@ -138,6 +138,12 @@ constexpr CodeText kCodes[] = {
      "`path` of a `dir` stack is a whole path from `/`, without `..`; the agent's configuration "
      "must allow it too."},
     {"LR343", "bounds are the wrong way round", "`min` is at most `max`."},
+    {"LR350", "an agent needs certificates to reach another machine",
+     "On any address but loopback the agents' port takes TLS with certificates of both sides only. "
+     "`tls` in the agent's configuration names them."},
+    {"LR351", "block devices are not supported yet",
+     "An agent lends files in its own directory and disks in memory. Block devices come with the "
+     "rules that keep a disk in use from being touched."},
     {"LR401", "too few hosts",
      "Fewer hosts are online and have the labels asked for than `hosts.min` says. The notes say "
      "of every other host why it does not count."},

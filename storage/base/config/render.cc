@@ -138,12 +138,11 @@ std::string Render(const Problem& problem, std::string_view text, Colour colour)
     out += "\n";
   }
   if (excerpt.there()) out += excerpt.Draw(paint);
-  for (const std::string& note : problem.notes) {
-    out += margin + " " + paint.Faint("=") + " " + paint.Strong("note") + ": " + note + "\n";
-  }
-  for (const std::string& help : problem.helps) {
-    out += margin + " " + paint.Faint("=") + " " + paint.Help("help") + ": " + help + "\n";
-  }
+  const std::string bullet = margin + " " + paint.Faint("=") + " ";
+  const std::string note_word = bullet + paint.Strong("note") + ": ";
+  const std::string help_word = bullet + paint.Help("help") + ": ";
+  for (const std::string& note : problem.notes) out.append(note_word).append(note).append("\n");
+  for (const std::string& help : problem.helps) out.append(help_word).append(help).append("\n");
   return out;
 }
 
