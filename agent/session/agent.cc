@@ -11,6 +11,7 @@
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>
 
+#include "agent/exec/run.h"
 #include "agent/inventory/inventory.h"
 #include "agent/session/identity.h"
 
@@ -130,24 +131,31 @@ Result<void> Agent::RecoverTrials() {
   return {};
 }
 
-// Directories of trials that are closed: the agent ended between the journal and the deleting.
+// Directories of trials that the journal does not hold: closed, and the agent ended before they
+// were deleted; or of a journal that somebody has deleted. What they left on the host is undone
+// first.
 void Agent::RemoveStrayDirectories() {
   std::error_code error;
   for (std::filesystem::directory_iterator it(context_.trials(), error), end; !error && it != end;
        it.increment(error)) {
-    const std::filesystem::path& directory = it->path();
+    const worker::TrialFiles files(it->path());
     const bool is_held = std::any_of(held_.begin(), held_.end(), [&](const Held& held) {
-      return held.trial->files().directory() == directory;
+      return held.trial->files().directory() == files.directory();
     });
     if (is_held) continue;
-    // Undone before it was closed; if not after all, its undo log is kept for whoever looks.
     std::error_code ignored;
-    const std::filesystem::path undo = directory / "undo.log";
-    if (std::filesystem::exists(undo, ignored) && std::filesystem::file_size(undo, ignored) > 0) {
-      spdlog::warn("{}: not deleted: its undo log is not empty", directory.string());
-      continue;
+    if (std::filesystem::exists(files.undo_log(), ignored)) {
+      exec::Command undo;
+      undo.words = {context_.worker_program.string(), "--undo", files.directory().string()};
+      undo.timeout = std::chrono::minutes(2);
+      const Result<exec::Outcome> undone = exec::Run(undo);
+      if (!undone || !undone->ok()) {
+        spdlog::warn("{}: kept, it cannot be undone: {}", files.directory().string(),
+                     undone ? undone->Describe() : undone.error().ToString());
+        continue;
+      }
     }
-    std::filesystem::remove_all(directory, ignored);
+    std::filesystem::remove_all(files.directory(), ignored);
   }
 }
 
@@ -174,7 +182,7 @@ Result<void> Agent::Run() {
     StartNext(now);
     SendEvents(now);
     CloseTrials();
-    UpdateBoard();
+    UpdateBoard(now);
     RefreshInventory(now);
     KeepConnected(now);
     if (ending_ && MayEnd(now)) break;
@@ -300,24 +308,30 @@ void Agent::CloseTrials() {
   std::erase_if(held_, [](const Held& held) { return held.close && held.trial->Close(); });
 }
 
-void Agent::UpdateBoard() {
+void Agent::UpdateBoard(TimePoint now) {
   v1::Heartbeat board;
-  std::uint64_t spool_bytes = 0;
   for (const Held& held : held_) {
     if (held.trial->progress()) *board.add_assignments() = *held.trial->progress();
-    spool_bytes += SizeOfTree(held.trial->files().spool());
   }
-  board.set_spool_bytes(spool_bytes);
-  std::error_code error;
-  const std::filesystem::space_info space = std::filesystem::space(context_.config.state(), error);
-  board.set_disk_low(!error && space.available < kFreeMin.count());
+  // What costs a walk through directories is looked at once a second.
+  if (now >= space_at_) {
+    space_at_ = now + std::chrono::seconds(1);
+    spool_bytes_ = 0;
+    for (const Held& held : held_) spool_bytes_ += SizeOfTree(held.trial->files().spool());
+    std::error_code error;
+    const std::filesystem::space_info space =
+        std::filesystem::space(context_.config.state(), error);
+    disk_low_ = !error && space.available < kFreeMin.count();
+  }
+  board.set_spool_bytes(spool_bytes_);
+  board.set_disk_low(disk_low_);
   heart_->SetBoard(std::move(board));
   if (exporter_ == nullptr) return;
   telemetry::AgentFigures figures;
   figures.connected = welcome_;
-  figures.spool_bytes = spool_bytes;
+  figures.spool_bytes = spool_bytes_;
   figures.held_assignments = held_.size();
-  if (const auto clock = clock_sync_.Best(MonotonicClock().Now())) {
+  if (const auto clock = clock_sync_.Best(now)) {
     figures.clock_uncertainty = clock->uncertainty;
     figures.round_trip = clock->round_trip;
   }

@@ -81,7 +81,7 @@ class Agent {
   void StepTrials(TimePoint now);
   void StartNext(TimePoint now);
   void CloseTrials();
-  void UpdateBoard();
+  void UpdateBoard(TimePoint now);
   void RefreshInventory(TimePoint now);
   HeldTrial* Find(const std::string& assignment_id, std::uint64_t epoch);
   HeldTrial* FindAnyEpoch(const std::string& assignment_id);
@@ -124,6 +124,9 @@ class Agent {
   std::size_t credit_bytes_ = 0;
 
   TimePoint inventory_at_;
+  TimePoint space_at_;
+  std::uint64_t spool_bytes_ = 0;
+  bool disk_low_ = false;
   bool ending_ = false;              // no new trial is started
   bool leave_workers_ = false;       // they go on without us
   std::optional<TimePoint> end_by_;  // all is sealed: results are waited for until then

@@ -37,11 +37,6 @@ bool LoadConfig(const std::string& file, v1::AgentConfig& config, std::string& t
                "address such as 127.0.0.1:7481 is allowed",
                problems);
   }
-  for (int i = 0; i < config.block_devices_size(); ++i) {
-    AddProblem(file, places, "block_devices[" + std::to_string(i) + "]", "LR351",
-               "block devices are not supported yet: " + config.block_devices(i),
-               "leave `block_devices` out; disks are files in `state` so far", problems);
-  }
   return problems.empty();
 }
 

@@ -229,11 +229,15 @@ std::optional<v1::CommandAck> Agent::Refuse(const v1::AssignmentSpec& spec) {
                    "this agent runs no commands of playbooks; its configuration may allow it "
                    "(allow_exec: true)");
   }
-  std::uint64_t needed = kFreeMin.count();
-  const bool on_disks = spec.stand_in().empty() && !spec.stack().host().has_dir();
-  if (on_disks && spec.disks().kind() != v1::DISK_KIND_RAM) {
-    needed += spec.disks().count() * spec.disks().size();
+  const bool on_disks = spec.stand_in().empty() && !spec.stack().host().has_dir() &&
+                        spec.disks().kind() != v1::DISK_KIND_RAM;
+  const std::uint64_t disks = on_disks ? spec.disks().count() * spec.disks().size() : 0;
+  const std::uint64_t lent = context_.config.disk_space();
+  if (lent > 0 && disks > lent) {
+    return Refusal("DISK_LOW", fmt::format("{} are asked for, {} are lent (`disk_space`)",
+                                           FormatBytes(Bytes(disks)), FormatBytes(Bytes(lent))));
   }
+  const std::uint64_t needed = kFreeMin.count() + disks;
   std::error_code error;
   const std::filesystem::space_info space = std::filesystem::space(context_.config.state(), error);
   if (error) return Refusal("DISK_LOW", context_.config.state() + ": " + error.message());
