@@ -196,7 +196,23 @@ void Engine::Publish(TimePoint now) {
   context_->progress->Set(operations, bytes, std::min(fraction, 1.0));
   if (now - last_second_ < kLiveInterval) return;
   last_second_ = now;
-  context_->progress->SetLastSecond(intervals_->TakeRecent());
+  PublishSecond();
+}
+
+void Engine::PublishSecond() {
+  const std::vector<Sums> recent = intervals_->TakeRecent();
+  live_.resize(recent.size());
+  Sums all;
+  std::vector<OperationProgress> kinds;
+  for (std::size_t kind = 0; kind < recent.size(); ++kind) {
+    all.Add(recent[kind]);
+    live_[kind].Add(recent[kind]);
+    kinds.push_back({.name = plan_->kinds[kind].name,
+                     .count = live_[kind].count,
+                     .bytes = live_[kind].bytes,
+                     .service = live_[kind].ToHistogram()});
+  }
+  context_->progress->SetLastSecond(all.ToHistogram(), std::move(kinds));
 }
 
 TimePoint Engine::MeasureEnd() const {

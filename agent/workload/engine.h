@@ -135,6 +135,7 @@ class Engine {
   runtime::Task<void> Coordinate();
   void EnterDuePhases(TimePoint now);
   void Publish(TimePoint now);
+  void PublishSecond();
   void ClientDone(TimePoint at);
   void SetTimes();
   bool TakeFromBudget();
@@ -176,6 +177,7 @@ class Engine {
   bool entered_measure_ = false;
   bool entered_drain_ = false;
   TimePoint last_second_;
+  std::vector<Sums> live_;  // by kind, as of the newest second
 };
 
 inline bool Client::Begin() {

@@ -1,10 +1,12 @@
 #include "agent/workload/progress.h"
 
+#include <utility>
+
 namespace labrack::workload {
 
 void Progress::Reset() {
   Set(0, 0, 0);
-  SetLastSecond(Histogram());
+  SetLastSecond(Histogram(), {});
 }
 
 void Progress::Set(std::uint64_t operations, std::uint64_t bytes, double fraction) {
@@ -13,9 +15,10 @@ void Progress::Set(std::uint64_t operations, std::uint64_t bytes, double fractio
   fraction_.store(fraction, std::memory_order_relaxed);
 }
 
-void Progress::SetLastSecond(const Histogram& histogram) {
+void Progress::SetLastSecond(const Histogram& histogram, std::vector<OperationProgress> kinds) {
   std::lock_guard lock(mutex_);
   last_second_ = histogram;
+  kinds_ = std::move(kinds);
 }
 
 Progress::Snapshot Progress::Get() const {
@@ -25,6 +28,7 @@ Progress::Snapshot Progress::Get() const {
   snapshot.fraction = fraction_.load(std::memory_order_relaxed);
   std::lock_guard lock(mutex_);
   snapshot.last_second = last_second_;
+  snapshot.kinds = kinds_;
   return snapshot;
 }
 

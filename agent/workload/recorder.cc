@@ -60,7 +60,7 @@ Sums Tally::Take() {
 }
 
 Intervals::Intervals(TimePoint begin, std::size_t kind_count)
-    : begin_(begin), kind_count_(kind_count) {}
+    : begin_(begin), kind_count_(kind_count), recent_(kind_count) {}
 
 std::size_t Intervals::IndexOf(TimePoint at) const {
   if (at <= begin_) return 0;
@@ -81,7 +81,7 @@ void Intervals::Add(TimePoint row_end, std::size_t kind, const Sums& sums) {
   const std::size_t index = std::min(IndexOf(row_end), kRowsMax - 1);
   if (index >= rows_.size()) rows_.resize(index + 1, Row(kind_count_));
   rows_[index][kind].Add(sums);
-  recent_.Add(sums);
+  recent_[kind].Add(sums);
 }
 
 void Intervals::Widen() {
@@ -97,9 +97,9 @@ void Intervals::Widen() {
   ++length_index_;
 }
 
-Histogram Intervals::TakeRecent() {
+std::vector<Sums> Intervals::TakeRecent() {
   std::lock_guard lock(mutex_);
-  return std::exchange(recent_, Sums()).ToHistogram();
+  return std::exchange(recent_, std::vector<Sums>(kind_count_));
 }
 
 void Intervals::Export(TimePoint begin, TimePoint end, const std::vector<std::string>& names,

@@ -102,7 +102,7 @@ class Intervals {
   void Add(TimePoint row_end, std::size_t kind, const Sums& sums);
 
   // Latencies of all kinds that were added since the last call, for the live view.
-  Histogram TakeRecent();
+  std::vector<Sums> TakeRecent();
 
   // Writes rows up to `end` and the sums of each kind; every kind is named by `names`.
   void Export(TimePoint begin, TimePoint end, const std::vector<std::string>& names,
@@ -120,7 +120,7 @@ class Intervals {
   mutable std::mutex mutex_;  // guards all below
   std::size_t length_index_ = 0;
   std::vector<Row> rows_;
-  Sums recent_;
+  std::vector<Sums> recent_;  // by kind
 };
 
 }  // namespace labrack::workload
