@@ -114,8 +114,9 @@ void HeldTrial::ObserveEvent(const v1::EventRecord& event) {
         MonotonicClock().Now().time_since_epoch() - Nanoseconds(event.mono_ns());
     exporter->PhaseBegan(row_.spec, event.phase_begun(), WallClockNow() - ago);
   }
-  if (event.has_step_done() && exporter != nullptr) {
-    exporter->StepDone(row_.spec, event.step_done());
+  if (event.has_step_done()) {
+    steps_done_.insert(event.step_done().step());
+    if (exporter != nullptr) exporter->StepDone(row_.spec, event.step_done());
   }
   if (event.has_result() && !outcome_told_) {
     outcome_told_ = true;
@@ -149,7 +150,8 @@ void HeldTrial::TakeReport(const v1::WorkerReport& report, TimePoint now) {
       ReadSpool();
       break;
     case v1::WorkerReport::kTotals:
-      if (context_.exporter != nullptr) {
+      // A step whose record has been read already would count twice.
+      if (context_.exporter != nullptr && !steps_done_.contains(report.totals().step())) {
         context_.exporter->StepRuns(
             row_.spec, {report.totals().operations().begin(), report.totals().operations().end()});
       }

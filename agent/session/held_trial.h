@@ -15,6 +15,7 @@
 #include <memory>
 #include <optional>
 #include <poll.h>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -132,6 +133,7 @@ class HeldTrial {
   std::optional<WorkerProcess> process_;  // the worker; while undoing, what undoes
   std::unique_ptr<worker::FrameSocket> link_;
   std::optional<v1::AssignmentProgress> progress_;
+  std::set<std::string> steps_done_;
   TimePoint last_step_;
   TimePoint next_step_;
   Nanoseconds silence_{0};

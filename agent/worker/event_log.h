@@ -1,0 +1,44 @@
+// EventLog: the trial's spool as its parts see it: phases, notes, steps, the result. Every record
+// gets the next number and the time. A detail that does not fit on the disk is dropped and counted;
+// an error of anything else is kept and given to whoever asks, since a trial that cannot say what
+// it does must end.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <mutex>
+#include <string>
+
+#include "agent/worker/spool/spool_writer.h"
+#include "labrack/v1/fleet.pb.h"
+#include "storage/base/clock.h"
+
+namespace labrack::worker {
+
+// Thread-safe.
+class EventLog {
+ public:
+  // `bell` is called after records were added, with the lock released.
+  EventLog(spool::SpoolWriter writer, const Clock& clock, std::function<void()> bell)
+      : writer_(std::move(writer)), clock_(clock), bell_(std::move(bell)) {}
+
+  Result<void> PhaseBegun(v1::PhaseKind phase);
+  Result<void> PhaseEnded(const v1::PhaseRecord& record);
+  void StepDone(const v1::StepResult& step);
+  void Note(std::string text);
+  // The last record; the spool is sealed.
+  Result<void> Finish(const v1::AssignmentResult& result);
+
+  std::uint64_t last_seq() const;
+  std::uint64_t dropped_count() const;
+
+ private:
+  Result<void> Add(spool::RecordType type, spool::Durability durability, v1::EventRecord record);
+
+  mutable std::mutex mutex_;  // guards writer_
+  spool::SpoolWriter writer_;
+  const Clock& clock_;
+  std::function<void()> bell_;
+};
+
+}  // namespace labrack::worker

@@ -1,0 +1,199 @@
+#include "agent/worker/measure.h"
+
+#include <algorithm>
+#include <map>
+#include <sys/resource.h>
+#include <sys/time.h>
+
+#include <fmt/format.h>
+
+#include "proto/convert/convert.h"
+#include "storage/base/histogram.h"
+#include "storage/base/units.h"
+
+namespace labrack::worker {
+namespace {
+
+std::int64_t InNanoseconds(const timeval& time) {
+  return static_cast<std::int64_t>(time.tv_sec) * 1'000'000'000 +
+         static_cast<std::int64_t>(time.tv_usec) * 1'000;
+}
+
+void AddUse(int who, v1::CpuUse& use) {
+  rusage usage{};
+  if (getrusage(who, &usage) != 0) return;
+  use.set_user_ns(use.user_ns() + InNanoseconds(usage.ru_utime));
+  use.set_system_ns(use.system_ns() + InNanoseconds(usage.ru_stime));
+  use.set_memory_max_bytes(
+      std::max(use.memory_max_bytes(), static_cast<std::uint64_t>(usage.ru_maxrss) * 1024));
+  use.set_context_switches_voluntary(use.context_switches_voluntary() +
+                                     static_cast<std::uint64_t>(usage.ru_nvcsw));
+  use.set_context_switches_involuntary(use.context_switches_involuntary() +
+                                       static_cast<std::uint64_t>(usage.ru_nivcsw));
+  use.set_page_faults_major(use.page_faults_major() + static_cast<std::uint64_t>(usage.ru_majflt));
+}
+
+// Bytes of the operations that read, and of those that write.
+struct Moved {
+  std::uint64_t read = 0;
+  std::uint64_t written = 0;
+};
+Moved BytesMoved(const v1::StepResult& step) {
+  Moved moved;
+  for (const v1::OperationResult& operation : step.operations()) {
+    if (operation.operation().starts_with("read")) moved.read += operation.bytes();
+    if (operation.operation().starts_with("write")) moved.written += operation.bytes();
+  }
+  return moved;
+}
+
+// Below this, caches of a few pages would look like a finding.
+constexpr std::uint64_t kBytesMin = (16_MiB).count();
+
+void MergeInto(v1::IntervalOperation& into, const v1::IntervalOperation& from) {
+  into.set_count(into.count() + from.count());
+  into.set_bytes(into.bytes() + from.bytes());
+  if (!from.has_service()) return;
+  if (!into.has_service()) {
+    *into.mutable_service() = from.service();
+    return;
+  }
+  Result<Histogram> a = convert::FromMessage(into.service());
+  const Result<Histogram> b = convert::FromMessage(from.service());
+  if (!a || !b) return;  // our own engine wrote them
+  a->Merge(*b);
+  *into.mutable_service() = convert::ToMessage(*a);
+}
+
+void MergePairs(v1::StepResult& step) {
+  google::protobuf::RepeatedPtrField<v1::Interval> merged;
+  for (int i = 0; i < step.intervals_size(); i += 2) {
+    v1::Interval* interval = merged.Add();
+    *interval = step.intervals(i);
+    if (i + 1 == step.intervals_size()) break;
+    const v1::Interval& second = step.intervals(i + 1);
+    interval->set_end_mono_ns(second.end_mono_ns());
+    for (const v1::IntervalOperation& operation : second.operations()) {
+      auto same = std::find_if(interval->mutable_operations()->begin(),
+                               interval->mutable_operations()->end(),
+                               [&](const v1::IntervalOperation& candidate) {
+                                 return candidate.operation() == operation.operation();
+                               });
+      if (same == interval->mutable_operations()->end()) {
+        *interval->add_operations() = operation;
+      } else {
+        MergeInto(*same, operation);
+      }
+    }
+  }
+  step.mutable_intervals()->Swap(&merged);
+}
+
+}  // namespace
+
+v1::CpuUse ReadCpuUse() {
+  v1::CpuUse use;
+  AddUse(RUSAGE_SELF, use);
+  AddUse(RUSAGE_CHILDREN, use);
+  return use;
+}
+
+v1::CpuUse Subtract(const v1::CpuUse& after, const v1::CpuUse& before) {
+  v1::CpuUse use = after;
+  use.set_user_ns(after.user_ns() - before.user_ns());
+  use.set_system_ns(after.system_ns() - before.system_ns());
+  use.set_context_switches_voluntary(after.context_switches_voluntary() -
+                                     before.context_switches_voluntary());
+  use.set_context_switches_involuntary(after.context_switches_involuntary() -
+                                       before.context_switches_involuntary());
+  use.set_page_faults_major(after.page_faults_major() - before.page_faults_major());
+  return use;
+}
+
+WindowMeter::Reading WindowMeter::Read() {
+  Reading reading{.cpu = ReadCpuUse(), .devices = {}};
+  if (devices_.empty()) return reading;
+  Result<std::vector<v1::DeviceUse>> devices = stack::ReadDeviceUse(devices_);
+  if (devices) {
+    reading.devices = *std::move(devices);
+  } else {
+    note_ = "no device counters: " + devices.error().ToString();
+  }
+  return reading;
+}
+
+void WindowMeter::Open() {
+  opened_ = Read();
+  closed_.reset();
+}
+
+void WindowMeter::Close() {
+  if (opened_ && !closed_) closed_ = Read();
+}
+
+void WindowMeter::Fill(v1::StepResult& step) const {
+  if (!opened_ || !closed_) return;
+  if (!step.has_cpu()) *step.mutable_cpu() = Subtract(closed_->cpu, opened_->cpu);
+  if (opened_->devices.size() != closed_->devices.size()) return;
+  for (v1::DeviceUse& use : stack::Subtract(closed_->devices, opened_->devices)) {
+    *step.add_devices() = std::move(use);
+  }
+}
+
+void AddDeviceWarnings(const v1::StepResult& step, bool cold, std::vector<v1::Warning>& warnings) {
+  if (step.devices().empty()) return;
+  std::uint64_t device_read = 0;
+  std::uint64_t device_written = 0;
+  for (const v1::DeviceUse& device : step.devices()) {
+    device_read += device.read_bytes();
+    device_written += device.write_bytes();
+  }
+  const Moved moved = BytesMoved(step);
+  if (cold && moved.read >= kBytesMin && device_read < moved.read / 2) {
+    v1::Warning& warning = warnings.emplace_back();
+    warning.set_code("LW301");
+    warning.set_message(
+        fmt::format("cached reads: step `{}` read {}, of which the devices delivered {}",
+                    step.step(), FormatBytes(Bytes(moved.read)), FormatBytes(Bytes(device_read))));
+    warning.set_cure("make the file larger than memory, or use `direct: true`");
+  }
+  if (moved.written >= kBytesMin && device_written < moved.written / 2) {
+    v1::Warning& warning = warnings.emplace_back();
+    warning.set_code("LW302");
+    warning.set_message(fmt::format(
+        "step `{}` wrote {}, of which the devices had got {} when the measurement ended",
+        step.step(), FormatBytes(Bytes(moved.written)), FormatBytes(Bytes(device_written))));
+    warning.set_cure(
+        "use `sync: end` or `direct: true`, unless compression or overwriting explains it");
+  }
+}
+
+void AddHostWarnings(const v1::Environment& environment, std::vector<v1::Warning>& warnings) {
+  const std::uint32_t cpus = environment.host().cpu_count();
+  if (cpus == 0 || environment.load_average_1m() <= 0.5 * cpus) return;
+  v1::Warning& warning = warnings.emplace_back();
+  warning.set_code("LW303");
+  warning.set_message(
+      fmt::format("the host was busy before the trial: load average {:.2f} on {} CPUs",
+                  environment.load_average_1m(), cpus));
+  warning.set_cure("keep other work off the host while a run goes on");
+}
+
+void FitResult(v1::AssignmentResult& result, Bytes size_max) {
+  while (result.ByteSizeLong() > size_max.size()) {
+    bool shorter = false;
+    for (v1::StepResult& step : *result.mutable_steps()) {
+      if (step.intervals_size() < 2) continue;
+      MergePairs(step);
+      shorter = true;
+    }
+    if (!shorter) break;
+  }
+  if (result.ByteSizeLong() <= size_max.size()) return;
+  for (v1::StepResult& step : *result.mutable_steps()) {
+    step.clear_output_tail();
+    step.clear_intervals();
+  }
+}
+
+}  // namespace labrack::worker

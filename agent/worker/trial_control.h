@@ -1,0 +1,69 @@
+// TrialControl: what the trial's thread and the worker's control thread know of each other. The
+// trial says in which phase it is and waits at gates; the control thread stops it, times it out and
+// lets it go.
+#pragma once
+
+#include <condition_variable>
+#include <cstdint>
+#include <functional>
+#include <mutex>
+#include <optional>
+#include <string>
+
+#include "labrack/v1/result.pb.h"
+#include "storage/base/clock.h"
+#include "storage/base/result.h"
+#include "storage/runtime/env.h"
+
+namespace labrack::worker {
+
+// Thread-safe.
+class TrialControl {
+ public:
+  // `changed` is called after every change that somebody outside may want to hear of.
+  TrialControl(const Clock& clock, std::function<void()> changed)
+      : clock_(clock), changed_(std::move(changed)) {}
+
+  // What stops the trial, but not its tear-down.
+  const runtime::CancelToken& cancel() const { return cancel_; }
+
+  // --- the trial's thread ---
+  void BeginPhase(v1::PhaseKind phase, std::string step, TimePoint begin);
+  // The current phases must be over by then; nullopt: no limit.
+  void SetDeadline(std::optional<TimePoint> deadline);
+  // From here on nothing is cancelled any more.
+  void BeginTearDown();
+  // Stands at the gate until Go; gives the common instant. kCancelled when stopped or timed out.
+  Result<TimePoint> WaitForGo(std::uint32_t gate_index);
+
+  // --- the control thread ---
+  void Stop(std::string reason);  // the first reason counts
+  // False: the trial does not stand at this gate.
+  bool Go(std::uint32_t gate_index, TimePoint start);
+  // Cancels what has passed its deadline.
+  void CheckDeadline();
+
+  struct View {
+    v1::PhaseKind phase = v1::PHASE_UNSPECIFIED;
+    std::string step;
+    TimePoint begin;
+    std::optional<TimePoint> deadline;
+    bool tearing_down = false;
+    std::optional<std::uint32_t> gate;  // at which it stands
+    bool timed_out = false;
+    std::optional<std::string> stop_reason;
+  };
+  View view() const;
+
+ private:
+  const Clock& clock_;
+  std::function<void()> changed_;
+  runtime::CancelToken cancel_;
+
+  mutable std::mutex mutex_;  // guards what follows
+  std::condition_variable released_;
+  View view_;
+  std::optional<TimePoint> go_;
+};
+
+}  // namespace labrack::worker
