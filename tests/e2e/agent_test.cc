@@ -1,0 +1,360 @@
+// Goal: an agent keeps what it has promised, whatever happens to the controller, the network, the
+// worker or itself: every accepted trial ends in exactly one result, which comes until it is
+// acknowledged, and nothing stays behind. Method: the real agent and worker against a controller of
+// a few lines in this process.
+#include <csignal>
+#include <filesystem>
+#include <fstream>
+#include <memory>
+#include <string>
+#include <thread>
+
+#include <gtest/gtest.h>
+
+#include "tests/e2e/test_controller.h"
+#include "tests/e2e/trial_support.h"
+
+namespace labrack::e2e {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+using Heard = TestController::Heard;
+
+constexpr std::uint64_t kEpoch = 1ULL << 40;
+
+class AgentTest : public testing::Test {
+ protected:
+  ~AgentTest() override {
+    agent_.reset();
+    for (pid_t pid : ProcessesWith(state_.string())) kill(pid, SIGKILL);
+  }
+
+  void StartAgent(const std::string& more = "") {
+    const std::filesystem::path config = temp_.path() / "agent.yaml";
+    std::ofstream(config) << "controller: " << controller_.address()
+                          << "\nstate: " << state_.string()
+                          << "\nname: st-01\nmetrics_listen: 127.0.0.1:0\n"
+                          << more;
+    agent_ = std::make_unique<Process>(
+        std::vector<std::string>{Binary("labrack-agent"), "--config", config.string()},
+        temp_.path() / "agent.log");
+  }
+  std::string Log() const { return ReadText(temp_.path() / "agent.log"); }
+
+  bool WaitForPhase(v1::PhaseKind phase) {
+    return controller_.WaitFor([&](const Heard& heard) { return heard.HasBegun(phase); });
+  }
+  bool WaitForResult(Nanoseconds longest = seconds(30)) {
+    return controller_.WaitFor([](const Heard& heard) { return heard.result() != nullptr; },
+                               longest);
+  }
+  v1::CommandAck Assign(const v1::AssignmentSpec& spec, const std::string& command_id) {
+    controller_.SendAssign(spec, command_id);
+    EXPECT_TRUE(controller_.WaitFor([&](const Heard& heard) {
+      return heard.AckOf(command_id) != nullptr;
+    })) << Log();
+    const Heard heard = controller_.heard();
+    const v1::CommandAck* ack = heard.AckOf(command_id);
+    return ack == nullptr ? v1::CommandAck() : *ack;
+  }
+  bool WaitForHello(std::size_t count) {
+    return controller_.WaitFor([&](const Heard& heard) { return heard.hellos.size() >= count; });
+  }
+  bool NothingIsLeft() const {
+    return FilesBelow(state_ / "disks").empty() && FilesBelow(state_ / "mounts").empty() &&
+           FilesBelow(state_ / "trials").empty();
+  }
+  // Closes the trial and expects that nothing of it is left.
+  void ExpectClosed(const v1::AssignmentSpec& spec) {
+    controller_.SendWant(spec, v1::WANT_CLOSED, "closed");
+    EXPECT_TRUE(WaitUntil(seconds(10), [&] { return NothingIsLeft(); }))
+        << testing::PrintToString(FilesBelow(state_)) << Log();
+  }
+  // Numbers 1..n, the result last, and none came in two forms.
+  void ExpectWholeHistory() {
+    const Heard heard = controller_.heard();
+    std::uint64_t expected = 0;
+    for (const auto& [seq, record] : heard.events) EXPECT_EQ(seq, ++expected);
+    ASSERT_FALSE(heard.events.empty());
+    EXPECT_TRUE(heard.events.rbegin()->second.has_result());
+    EXPECT_TRUE(heard.conflicts.empty()) << testing::PrintToString(heard.conflicts);
+  }
+  pid_t WorkerPid() const {
+    std::vector<pid_t> workers = ProcessesWith("--lock-fd");
+    for (pid_t pid : workers) {
+      if (ReadText("/proc/" + std::to_string(pid) + "/cmdline").find(state_.string()) !=
+          std::string::npos)
+        return pid;
+    }
+    return -1;
+  }
+
+  TempDirectory temp_;
+  std::filesystem::path state_ = temp_.path() / "state";
+  TestController controller_;
+  std::unique_ptr<Process> agent_;
+};
+
+TEST_F(AgentTest, FromAssignToResultToNothing) {
+  StartAgent();
+  ASSERT_TRUE(WaitForHello(1)) << Log();
+  EXPECT_EQ(controller_.heard().hellos[0].agent_id(), "st-01");
+  EXPECT_FALSE(controller_.heard().hellos[0].inventory().metrics_address().empty());
+  const v1::AssignmentSpec spec = StreamOnDirectory("run-1/0/st-01", kEpoch + 1);
+  EXPECT_EQ(Assign(spec, "c1").result(), v1::COMMAND_RESULT_OK) << Log();
+  ASSERT_TRUE(WaitForResult()) << Log();
+  const Heard heard = controller_.heard();
+  EXPECT_EQ(heard.result()->measurement().outcome(), v1::OUTCOME_OK)
+      << heard.result()->measurement().reason();
+  EXPECT_EQ(heard.result()->verified(), v1::VERIFY_OUTCOME_MATCHED);
+  EXPECT_EQ(heard.result()->agent_id(), "st-01");
+  const Nanoseconds off =
+      Nanoseconds(heard.result()->clock_offset_ns()) - TestController::kClockOffset;
+  EXPECT_LE(std::chrono::abs(off).count(), heard.result()->clock_uncertainty_ns());
+  ExpectWholeHistory();
+  ExpectClosed(spec);
+
+  // The same again, late: never run a second time.
+  EXPECT_EQ(Assign(spec, "c2").result(), v1::COMMAND_RESULT_STALE_EPOCH);
+}
+
+TEST_F(AgentTest, TheSameAssignTwiceRunsOnce) {
+  StartAgent();
+  ASSERT_TRUE(WaitForHello(1)) << Log();
+  const v1::AssignmentSpec spec =
+      SyncPagesOnDirectory("run-1/0/st-01", kEpoch + 1, milliseconds(500));
+  EXPECT_EQ(Assign(spec, "c1").result(), v1::COMMAND_RESULT_OK);
+  EXPECT_EQ(Assign(spec, "c2").result(), v1::COMMAND_RESULT_OK);
+  ASSERT_TRUE(WaitForResult()) << Log();
+  EXPECT_EQ(Assign(spec, "c3").result(), v1::COMMAND_RESULT_OK);
+  ExpectWholeHistory();
+  const Heard heard = controller_.heard();
+  int claims = 0;
+  for (const auto& [seq, record] : heard.events) {
+    claims += record.body_case() == v1::EventRecord::kPhaseBegun &&
+              record.phase_begun() == v1::PHASE_CLAIM;
+  }
+  EXPECT_EQ(claims, 1);
+}
+
+TEST_F(AgentTest, RefusalsSayWhy) {
+  StartAgent();
+  ASSERT_TRUE(WaitForHello(1)) << Log();
+  v1::AssignmentSpec spec = StreamOnDirectory("run-1/0/st-01", kEpoch + 1);
+  spec.mutable_workload()->mutable_stream()->set_block(3);
+  EXPECT_EQ(Assign(spec, "c1").code(), "BAD_SPEC");
+  spec = StreamOnDirectory("run-1/0/st-01", kEpoch + 1);
+  spec.mutable_workload()->mutable_exec()->add_command("true");
+  EXPECT_EQ(Assign(spec, "c2").code(), "BAD_SPEC");  // no time-out
+  spec.mutable_workload()->mutable_exec()->set_timeout(1'000'000'000);
+  EXPECT_EQ(Assign(spec, "c3").code(), "EXEC_NOT_ALLOWED");
+  spec = StreamOnDirectory("run-1/0/st-01", 5);
+  EXPECT_EQ(Assign(spec, "c4").result(), v1::COMMAND_RESULT_STALE_EPOCH);
+  spec = StreamOnDirectory("run-1/0/st-01", kEpoch + 1);
+  spec.mutable_stack()->mutable_host()->mutable_ext4();
+  spec.mutable_disks()->set_count(60);
+  spec.mutable_disks()->set_size(60ULL << 40);
+  EXPECT_EQ(Assign(spec, "c5").code(), "DISK_LOW");
+  controller_.SendWant(spec, v1::WANT_STOP, "unknown");
+  EXPECT_TRUE(controller_.WaitFor([](const Heard& heard) {
+    const v1::CommandAck* ack = heard.AckOf("want-unknown");
+    return ack != nullptr && ack->code() == "UNKNOWN_ASSIGNMENT";
+  }));
+}
+
+TEST_F(AgentTest, WithoutAcknowledgementEverythingComesAgainAfterTheControllersDeath) {
+  StartAgent();
+  ASSERT_TRUE(WaitForHello(1)) << Log();
+  controller_.set_acknowledge(false);
+  const v1::AssignmentSpec spec =
+      SyncPagesOnDirectory("run-1/0/st-01", kEpoch + 1, milliseconds(800));
+  EXPECT_EQ(Assign(spec, "c1").result(), v1::COMMAND_RESULT_OK);
+  ASSERT_TRUE(WaitForPhase(v1::PHASE_MEASURE)) << Log();
+  controller_.Stop();
+  std::this_thread::sleep_for(seconds(2));
+  controller_.Start();
+  ASSERT_TRUE(WaitForHello(2)) << Log();
+  ASSERT_TRUE(WaitForResult()) << Log();
+  EXPECT_GT(controller_.heard().repeated, 0U);
+  controller_.Stop();
+  controller_.Start();
+  ASSERT_TRUE(WaitForHello(3)) << Log();
+  controller_.set_acknowledge(true);
+  const std::uint64_t before = controller_.heard().repeated;
+  ASSERT_TRUE(controller_.WaitFor([&](const Heard& heard) { return heard.repeated > before; }))
+      << Log();
+  EXPECT_EQ(controller_.heard().result()->measurement().outcome(), v1::OUTCOME_OK);
+  EXPECT_EQ(controller_.heard().hellos.back().held(0).state(), v1::ASSIGNMENT_STATE_SEALED);
+  ExpectWholeHistory();
+  ExpectClosed(spec);
+}
+
+TEST_F(AgentTest, AWorkerKilledInMeasureIsACrashWithItsSignal) {
+  StartAgent();
+  ASSERT_TRUE(WaitForHello(1)) << Log();
+  const v1::AssignmentSpec spec = SyncPagesOnDirectory("run-1/0/st-01", kEpoch + 1, seconds(60));
+  EXPECT_EQ(Assign(spec, "c1").result(), v1::COMMAND_RESULT_OK);
+  ASSERT_TRUE(WaitForPhase(v1::PHASE_MEASURE)) << Log();
+  const pid_t worker = WorkerPid();
+  ASSERT_GT(worker, 0);
+  kill(worker, SIGKILL);
+  ASSERT_TRUE(WaitForResult()) << Log();
+  const Heard heard = controller_.heard();
+  EXPECT_EQ(heard.result()->measurement().outcome(), v1::OUTCOME_CRASHED);
+  EXPECT_NE(heard.result()->measurement().reason().find("signal 9"), std::string::npos)
+      << heard.result()->measurement().reason();
+  EXPECT_NE(heard.result()->measurement().reason().find("measure"), std::string::npos);
+  EXPECT_EQ(heard.result()->clean_up().outcome(), v1::OUTCOME_OK)
+      << heard.result()->clean_up().reason();
+  ExpectWholeHistory();
+  ExpectClosed(spec);
+}
+
+TEST_F(AgentTest, WantStopCancelsAndTheNextTrialRuns) {
+  StartAgent();
+  ASSERT_TRUE(WaitForHello(1)) << Log();
+  const v1::AssignmentSpec spec = SyncPagesOnDirectory("run-1/0/st-01", kEpoch + 1, seconds(60));
+  const v1::AssignmentSpec next = StreamOnDirectory("run-1/1/st-01", kEpoch + 2);
+  EXPECT_EQ(Assign(spec, "c1").result(), v1::COMMAND_RESULT_OK);
+  EXPECT_EQ(Assign(next, "c2").result(), v1::COMMAND_RESULT_OK);
+  ASSERT_TRUE(WaitForPhase(v1::PHASE_MEASURE)) << Log();
+  controller_.SendWant(spec, v1::WANT_STOP, "run cancelled");
+  ASSERT_TRUE(WaitForResult()) << Log();
+  EXPECT_EQ(controller_.heard().result()->assignment_id(), spec.assignment_id());
+  EXPECT_EQ(controller_.heard().result()->measurement().outcome(), v1::OUTCOME_CANCELLED);
+  EXPECT_EQ(controller_.heard().result()->measurement().reason().find("run cancelled") !=
+                std::string::npos,
+            true)
+      << controller_.heard().result()->measurement().reason();
+  EXPECT_EQ(controller_.heard().result()->clean_up().outcome(), v1::OUTCOME_OK);
+  controller_.ForgetEvents();
+  controller_.SendWant(spec, v1::WANT_CLOSED, "closed");
+  ASSERT_TRUE(WaitForResult()) << Log();
+  EXPECT_EQ(controller_.heard().result()->assignment_id(), next.assignment_id());
+  EXPECT_EQ(controller_.heard().result()->measurement().outcome(), v1::OUTCOME_OK);
+  ExpectClosed(next);
+}
+
+TEST_F(AgentTest, AKilledAgentLeavesTheTrialValidAndFindsItAgain) {
+  StartAgent();
+  ASSERT_TRUE(WaitForHello(1)) << Log();
+  const v1::AssignmentSpec spec = SyncPagesOnDirectory("run-1/0/st-01", kEpoch + 1, seconds(4));
+  EXPECT_EQ(Assign(spec, "c1").result(), v1::COMMAND_RESULT_OK);
+  ASSERT_TRUE(WaitForPhase(v1::PHASE_MEASURE)) << Log();
+  agent_->Signal(SIGKILL);
+  ASSERT_TRUE(agent_->Wait(seconds(5)));
+  StartAgent();
+  ASSERT_TRUE(WaitForHello(2)) << Log();
+  EXPECT_EQ(controller_.heard().hellos[1].held_size(), 1);
+  EXPECT_GT(controller_.heard().hellos[1].incarnation(),
+            controller_.heard().hellos[0].incarnation());
+  ASSERT_TRUE(WaitForResult()) << Log();
+  EXPECT_EQ(controller_.heard().result()->measurement().outcome(), v1::OUTCOME_OK)
+      << controller_.heard().result()->measurement().reason();
+  ExpectWholeHistory();
+  ExpectClosed(spec);
+}
+
+TEST_F(AgentTest, AgentAndWorkerKilledTogetherEndAsACrash) {
+  StartAgent();
+  ASSERT_TRUE(WaitForHello(1)) << Log();
+  const v1::AssignmentSpec spec = SyncPagesOnDirectory("run-1/0/st-01", kEpoch + 1, seconds(60));
+  EXPECT_EQ(Assign(spec, "c1").result(), v1::COMMAND_RESULT_OK);
+  ASSERT_TRUE(WaitForPhase(v1::PHASE_MEASURE)) << Log();
+  const pid_t worker = WorkerPid();
+  agent_->Signal(SIGKILL);
+  ASSERT_TRUE(agent_->Wait(seconds(5)));
+  kill(worker, SIGKILL);
+  StartAgent();
+  ASSERT_TRUE(WaitForResult()) << Log();
+  EXPECT_EQ(controller_.heard().result()->measurement().outcome(), v1::OUTCOME_CRASHED);
+  EXPECT_EQ(controller_.heard().result()->clean_up().outcome(), v1::OUTCOME_OK);
+  ExpectWholeHistory();
+  ExpectClosed(spec);
+}
+
+TEST_F(AgentTest, SigtermLeavesTheWorkerRunning) {
+  StartAgent();
+  ASSERT_TRUE(WaitForHello(1)) << Log();
+  const v1::AssignmentSpec spec = SyncPagesOnDirectory("run-1/0/st-01", kEpoch + 1, seconds(3));
+  EXPECT_EQ(Assign(spec, "c1").result(), v1::COMMAND_RESULT_OK);
+  ASSERT_TRUE(WaitForPhase(v1::PHASE_MEASURE)) << Log();
+  agent_->Signal(SIGTERM);
+  EXPECT_EQ(agent_->Wait(seconds(5)), 0) << Log();
+  EXPECT_TRUE(
+      controller_.WaitFor([](const Heard& heard) { return heard.goodbyes == 1; }, seconds(2)));
+  EXPECT_GT(WorkerPid(), 0);
+  StartAgent();
+  ASSERT_TRUE(WaitForResult()) << Log();
+  EXPECT_EQ(controller_.heard().result()->measurement().outcome(), v1::OUTCOME_OK);
+  ExpectClosed(spec);
+}
+
+TEST_F(AgentTest, WithItsParentItStopsTheTrialAndEnds) {
+  StartAgent("exit_with_parent: true\n");
+  ASSERT_TRUE(WaitForHello(1)) << Log();
+  const v1::AssignmentSpec spec = SyncPagesOnDirectory("run-1/0/st-01", kEpoch + 1, seconds(60));
+  EXPECT_EQ(Assign(spec, "c1").result(), v1::COMMAND_RESULT_OK);
+  ASSERT_TRUE(WaitForPhase(v1::PHASE_MEASURE)) << Log();
+  agent_->CloseInput();
+  EXPECT_EQ(agent_->Wait(seconds(15)), 0) << Log();
+  EXPECT_TRUE(ProcessesWith(state_.string()).empty());
+  EXPECT_TRUE(FilesBelow(state_ / "disks").empty());
+  ASSERT_NE(controller_.heard().result(), nullptr) << Log();
+  EXPECT_EQ(controller_.heard().result()->measurement().outcome(), v1::OUTCOME_CANCELLED);
+}
+
+TEST_F(AgentTest, GateOpensAtTheControllersInstantAndClosesAgainWithoutGo) {
+  StartAgent();
+  ASSERT_TRUE(WaitForHello(1)) << Log();
+  v1::AssignmentSpec spec = SyncPagesOnDirectory("run-1/0/st-01", kEpoch + 1, milliseconds(300));
+  spec.set_barrier(true);
+  EXPECT_EQ(Assign(spec, "c1").result(), v1::COMMAND_RESULT_OK);
+  ASSERT_TRUE(controller_.WaitFor([](const Heard& heard) { return heard.gates.size() == 1; }))
+      << Log();
+  v1::ControllerMessage message;
+  v1::Arm& arm = *message.mutable_arm();
+  arm.set_command_id("arm-1");
+  arm.set_assignment_id(spec.assignment_id());
+  arm.set_epoch(spec.epoch());
+  arm.set_arming(1);
+  arm.set_uncertainty_max_ns(Nanoseconds(milliseconds(50)).count());
+  arm.set_start_controller_mono_ns(controller_.ClockNow() + Nanoseconds(milliseconds(300)).count());
+  controller_.Send(message);
+  ASSERT_TRUE(controller_.WaitFor([](const Heard& heard) { return heard.gates.size() == 2; }))
+      << "disarms, says so";
+  EXPECT_EQ(controller_.heard().AckOf("arm-1")->result(), v1::COMMAND_RESULT_OK);
+
+  arm.set_command_id("arm-2");
+  arm.set_arming(2);
+  arm.set_start_controller_mono_ns(controller_.ClockNow() + Nanoseconds(milliseconds(400)).count());
+  controller_.Send(message);
+  v1::ControllerMessage go;
+  go.mutable_go()->set_assignment_id(spec.assignment_id());
+  go.mutable_go()->set_epoch(spec.epoch());
+  go.mutable_go()->set_arming(2);
+  controller_.Send(go);
+  ASSERT_TRUE(WaitForResult()) << Log();
+  const Heard heard = controller_.heard();
+  ASSERT_EQ(heard.result()->steps_size(), 1) << heard.result()->ShortDebugString();
+  const v1::StepResult& step = heard.result()->steps(0);
+  const Nanoseconds intended(step.intended_start_mono_ns() + heard.result()->clock_offset_ns());
+  const Nanoseconds off = intended - Nanoseconds(arm.start_controller_mono_ns());
+  EXPECT_LE(std::chrono::abs(off), milliseconds(5));
+  EXPECT_GE(step.measure_begin_mono_ns(), step.intended_start_mono_ns());
+  ExpectClosed(spec);
+}
+
+TEST_F(AgentTest, AWrongConfigurationIsShownWithItsPlace) {
+  const std::filesystem::path config = temp_.path() / "bad.yaml";
+  std::ofstream(config) << "controller: 192.0.2.1:7481\nstate: " << state_.string() << "\n";
+  Process agent({Binary("labrack-agent"), "--config", config.string()}, temp_.path() / "bad.log");
+  EXPECT_EQ(agent.Wait(seconds(10)), 3);
+  const std::string said = ReadText(temp_.path() / "bad.log");
+  EXPECT_NE(said.find("LR350"), std::string::npos) << said;
+  EXPECT_NE(said.find("bad.yaml:1:13"), std::string::npos) << said;
+}
+
+}  // namespace
+}  // namespace labrack::e2e

@@ -1,0 +1,170 @@
+// Goal: labrack-worker runs a trial by hand, says how it went however it ends, and leaves nothing
+// behind. Method: the real binary on a plain directory; its spool is read as the agent would;
+// signals in mid-measure.
+#include <algorithm>
+#include <csignal>
+#include <filesystem>
+#include <fstream>
+#include <memory>
+#include <string>
+
+#include <google/protobuf/util/json_util.h>
+#include <gtest/gtest.h>
+
+#include "labrack/v1/worker.pb.h"
+#include "tests/e2e/trial_support.h"
+
+namespace labrack::e2e {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+class WorkerTest : public testing::Test {
+ protected:
+  std::unique_ptr<Process> Start(const v1::AssignmentSpec& spec) {
+    v1::WorkerSpec local;
+    *local.mutable_assignment() = spec;
+    local.set_agent_id("st-01");
+    local.set_disks_dir((temp_.path() / "disks").string());
+    local.set_mount_dir((temp_.path() / "mounts").string());
+    std::string json;
+    EXPECT_TRUE(google::protobuf::util::MessageToJsonString(local, &json).ok());
+    std::ofstream(temp_.path() / "trial.json") << json;
+    return std::make_unique<Process>(
+        std::vector<std::string>{Binary("labrack-worker"), "--spec",
+                                 (temp_.path() / "trial.json").string(), "--dir", trial_.string()},
+        temp_.path() / "output");
+  }
+  std::string Output() const { return ReadText(temp_.path() / "output"); }
+  bool WaitForPhase(const v1::AssignmentSpec& spec, v1::PhaseKind phase) const {
+    return WaitUntil(seconds(30), [&] { return HasBegun(ReadSpool(trial_, spec), phase); });
+  }
+  bool NothingIsLeft() const {
+    return FilesBelow(temp_.path() / "disks").empty() &&
+           FilesBelow(temp_.path() / "mounts").empty();
+  }
+
+  TempDirectory temp_;
+  std::filesystem::path trial_ = temp_.path() / "trial";
+};
+
+TEST_F(WorkerTest, RunsAStreamFromStartToEnd) {
+  const v1::AssignmentSpec spec = StreamOnDirectory("run-1/0/st-01", 1);
+  std::unique_ptr<Process> worker = Start(spec);
+  ASSERT_EQ(worker->Wait(seconds(60)), 0) << Output();
+  const std::vector<v1::EventRecord> records = ReadSpool(trial_, spec);
+  const v1::AssignmentResult* result = FindResult(records);
+  ASSERT_NE(result, nullptr);
+  EXPECT_EQ(result->measurement().outcome(), v1::OUTCOME_OK) << result->measurement().reason();
+  EXPECT_EQ(result->environment_verdict().outcome(), v1::OUTCOME_OK);
+  EXPECT_EQ(result->clean_up().outcome(), v1::OUTCOME_OK);
+  EXPECT_EQ(result->verified(), v1::VERIFY_OUTCOME_MATCHED) << result->verify_detail();
+  ASSERT_EQ(result->steps_size(), 1);
+  EXPECT_EQ(CountOf(*result, "write"), 64U);
+  EXPECT_GT(result->steps(0).measure_end_mono_ns(), result->steps(0).measure_begin_mono_ns());
+  EXPECT_TRUE(result->steps(0).has_cpu());
+  EXPECT_FALSE(result->environment().host().host_name().empty());
+  for (std::size_t i = 0; i < records.size(); ++i) EXPECT_EQ(records[i].seq(), i + 1);
+  std::vector<v1::PhaseKind> phases;
+  for (const v1::PhaseRecord& phase : result->phases()) {
+    EXPECT_EQ(phase.end(), v1::PHASE_END_DONE) << phase.ShortDebugString();
+    EXPECT_LE(phase.begin_mono_ns(), phase.end_mono_ns());
+    if (phases.empty() || phases.back() != phase.phase()) phases.push_back(phase.phase());
+  }
+  EXPECT_EQ(phases.front(), v1::PHASE_CLAIM);
+  EXPECT_NE(std::find(phases.begin(), phases.end(), v1::PHASE_MEASURE), phases.end());
+  EXPECT_EQ(phases.back(), v1::PHASE_TEAR_DOWN);
+  EXPECT_TRUE(NothingIsLeft());
+}
+
+TEST_F(WorkerTest, RunsSyncPagesForTheirTime) {
+  const v1::AssignmentSpec spec = SyncPagesOnDirectory("run-1/1/st-01", 2, milliseconds(500));
+  std::unique_ptr<Process> worker = Start(spec);
+  ASSERT_EQ(worker->Wait(seconds(60)), 0) << Output();
+  const std::vector<v1::EventRecord> records = ReadSpool(trial_, spec);
+  const v1::AssignmentResult* result = FindResult(records);
+  ASSERT_NE(result, nullptr);
+  ASSERT_EQ(result->steps_size(), 1);
+  const v1::StepResult& step = result->steps(0);
+  const Nanoseconds window(step.measure_end_mono_ns() - step.measure_begin_mono_ns());
+  EXPECT_GE(window, milliseconds(400));  // a client that wakes late begins late
+  EXPECT_GT(CountOf(*result, "write"), 0U);
+  EXPECT_EQ(result->verified(), v1::VERIFY_OUTCOME_MATCHED) << result->verify_detail();
+  EXPECT_TRUE(NothingIsLeft());
+}
+
+TEST_F(WorkerTest, SigtermInMeasureCancelsAndCleansUp) {
+  const v1::AssignmentSpec spec = SyncPagesOnDirectory("run-1/2/st-01", 3, seconds(60));
+  std::unique_ptr<Process> worker = Start(spec);
+  ASSERT_TRUE(WaitForPhase(spec, v1::PHASE_MEASURE)) << Output();
+  worker->Signal(SIGTERM);
+  ASSERT_EQ(worker->Wait(seconds(20)), 1) << Output();
+  const std::vector<v1::EventRecord> records = ReadSpool(trial_, spec);
+  const v1::AssignmentResult* result = FindResult(records);
+  ASSERT_NE(result, nullptr);
+  EXPECT_EQ(result->measurement().outcome(), v1::OUTCOME_CANCELLED);
+  EXPECT_NE(result->measurement().reason().find("signal 15"), std::string::npos)
+      << result->measurement().reason();
+  EXPECT_EQ(result->environment_verdict().outcome(), v1::OUTCOME_OK)
+      << result->environment_verdict().reason();
+  EXPECT_EQ(result->clean_up().outcome(), v1::OUTCOME_OK);
+  EXPECT_TRUE(NothingIsLeft());
+}
+
+TEST_F(WorkerTest, APhaseThatTakesTooLongTimesOutAndCleansUp) {
+  v1::AssignmentSpec spec = SyncPagesOnDirectory("run-1/3/st-01", 4, seconds(60));
+  spec.mutable_timeouts()->set_measure(Nanoseconds(seconds(1)).count());
+  std::unique_ptr<Process> worker = Start(spec);
+  ASSERT_EQ(worker->Wait(seconds(30)), 1) << Output();
+  const std::vector<v1::EventRecord> records = ReadSpool(trial_, spec);
+  const v1::AssignmentResult* result = FindResult(records);
+  ASSERT_NE(result, nullptr);
+  EXPECT_EQ(result->measurement().outcome(), v1::OUTCOME_TIMED_OUT)
+      << result->measurement().reason();
+  EXPECT_EQ(result->clean_up().outcome(), v1::OUTCOME_OK);
+  EXPECT_TRUE(NothingIsLeft());
+}
+
+TEST_F(WorkerTest, AfterSigkillUndoLeavesNothing) {
+  const v1::AssignmentSpec spec = SyncPagesOnDirectory("run-1/4/st-01", 5, seconds(60));
+  std::unique_ptr<Process> worker = Start(spec);
+  ASSERT_TRUE(WaitForPhase(spec, v1::PHASE_MEASURE)) << Output();
+  Process too_early({Binary("labrack-worker"), "--undo", trial_.string()}, temp_.path() / "undo");
+  EXPECT_NE(too_early.Wait(seconds(10)), 0) << "nobody undoes under a living worker";
+  worker->Signal(SIGKILL);
+  ASSERT_EQ(worker->Wait(seconds(10)), 128 + SIGKILL);
+  EXPECT_FALSE(NothingIsLeft());
+  for (int i = 0; i < 2; ++i) {
+    Process undo({Binary("labrack-worker"), "--undo", trial_.string()}, temp_.path() / "undo");
+    EXPECT_EQ(undo.Wait(seconds(20)), 0) << ReadText(temp_.path() / "undo");
+  }
+  EXPECT_TRUE(NothingIsLeft());
+}
+
+TEST_F(WorkerTest, WhatCannotBeBuiltIsSaidAndNotMeasured) {
+  v1::AssignmentSpec spec = StreamOnDirectory("run-1/5/st-01", 6);
+  spec.mutable_stack()->mutable_host()->mutable_dir()->set_path("/proc/not-allowed");
+  std::unique_ptr<Process> worker = Start(spec);
+  ASSERT_EQ(worker->Wait(seconds(30)), 1) << Output();
+  const std::vector<v1::EventRecord> records = ReadSpool(trial_, spec);
+  const v1::AssignmentResult* result = FindResult(records);
+  ASSERT_NE(result, nullptr);
+  EXPECT_EQ(result->measurement().outcome(), v1::OUTCOME_NOT_STARTED);
+  EXPECT_EQ(result->environment_verdict().outcome(), v1::OUTCOME_FAILED);
+  EXPECT_NE(result->environment_verdict().reason().find("build"), std::string::npos);
+  EXPECT_EQ(result->clean_up().outcome(), v1::OUTCOME_OK);
+}
+
+TEST_F(WorkerTest, ASpecificationThatIsNoneIsRefused) {
+  std::ofstream(temp_.path() / "trial.json") << "{\"assignment\": {\"epoch\": \"x\"}}";
+  Process worker({Binary("labrack-worker"), "--spec", (temp_.path() / "trial.json").string(),
+                  "--dir", trial_.string()},
+                 temp_.path() / "output");
+  EXPECT_EQ(worker.Wait(seconds(10)), 3) << Output();
+  Process usage({Binary("labrack-worker")}, temp_.path() / "output");
+  EXPECT_EQ(usage.Wait(seconds(10)), 2);
+}
+
+}  // namespace
+}  // namespace labrack::e2e
