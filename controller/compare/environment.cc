@@ -193,9 +193,11 @@ void WarnOfTrials(const RunView& run, v1::Report& report) {
         once("LW203", fmt::format("{}: clean-up failed: {}", host, result.clean_up().reason()),
              "the agent tries again when it starts; look for left mounts and loop devices");
       }
-      if (!result.stack_note().empty()) {
+      const auto stand_in = view.cell->stand_ins().find(assignment.agent_id());
+      if (stand_in != view.cell->stand_ins().end()) {
         once("LW204",
-             fmt::format("{} on {}: {}", view.cell->stack().name(), host, result.stack_note()),
+             fmt::format("a directory stands in for {} on {}: {}", view.cell->stack().name(), host,
+                         stand_in->second),
              "its figures are those of the host's own file system");
       }
       const std::string& boot = result.environment().boot_id();

@@ -247,6 +247,8 @@ std::vector<MetricSeries> SeriesOf(const CellView& cell, const std::vector<std::
       if (!latency.series.empty()) all.push_back(std::move(latency));
     }
     for (std::size_t i = figure_is_primary ? 1 : 0; i < figures.size(); ++i) {
+      // fio's CPU shares explain a result and are none themselves.
+      if (cell.cell->workload().has_fio() && figures[i].unit() == "%") continue;
       all.push_back(OneFigure(cell, step, agents, figures[i]));
     }
   }

@@ -30,6 +30,7 @@ double MedianInPlace(std::vector<double>& values) {
 
 std::vector<double> Logs(std::span<const double> values) {
   std::vector<double> logs;
+  logs.reserve(values.size());
   for (double value : values) logs.push_back(std::log(value));
   return logs;
 }
@@ -49,6 +50,7 @@ double Variance(std::span<const double> values) {
 std::vector<double> PairLogs(const Arms& arms) {
   LABRACK_CHECK(arms.base.size() == arms.test.size());
   std::vector<double> logs;
+  logs.reserve(arms.base.size());
   for (std::size_t i = 0; i < arms.base.size(); ++i) {
     logs.push_back(std::log(arms.test[i] / arms.base[i]));
   }

@@ -30,7 +30,7 @@ Finding JudgeOutcome(const std::string& part, const v1::Verdict3& verdict) {
     case v1::OUTCOME_LOST:
       return Found(Exclusion::kLost, WithReason(part + " was lost", verdict.reason()));
     case v1::OUTCOME_REFUSED:
-      return Found(Exclusion::kUnsupported, WithReason(part + " was refused", verdict.reason()));
+      return Found(Exclusion::kFailed, WithReason(part + " was refused", verdict.reason()));
     case v1::OUTCOME_CRASHED:
       return Found(Exclusion::kFailed, WithReason("the worker crashed", verdict.reason()));
     case v1::OUTCOME_TIMED_OUT:
@@ -129,6 +129,12 @@ Finding JudgeAssignment(const v1::AssignmentRecord& assignment) {
     return Found(Exclusion::kLost, "the result came after the trial had been given up");
   }
   if (assignment.has_result()) return JudgeResult(assignment.result());
+  if (assignment.state() == "cancelled") {
+    return Found(Exclusion::kCancelled, WithReason("cancelled", assignment.reason()));
+  }
+  if (assignment.state() == "refused") {
+    return Found(Exclusion::kFailed, WithReason("the agent refused", assignment.reason()));
+  }
   return Found(Exclusion::kLost, WithReason("there is no result", assignment.reason()));
 }
 
@@ -160,18 +166,40 @@ Finding JudgeSummary(const v1::TrialSummary& summary) {
   return {};
 }
 
+// How much an exclusion tells: when one host is lost, the others are cancelled for its sake.
+int Weight(Exclusion exclusion) {
+  switch (exclusion) {
+    case Exclusion::kNone:
+      return 0;
+    case Exclusion::kPending:
+      return 1;
+    case Exclusion::kCancelled:
+      return 2;
+    case Exclusion::kInvalid:
+      return 3;
+    case Exclusion::kFailed:
+      return 4;
+    case Exclusion::kLost:
+      return 5;
+    case Exclusion::kMismatch:
+      return 6;
+  }
+  return 0;
+}
+
+// The gravest finding of any host.
 Finding JudgeHosts(const v1::TrialRecord& trial, const std::vector<std::string>& agents) {
+  Finding gravest;
   for (const std::string& agent : agents) {
     const v1::AssignmentRecord* assignment = AssignmentOf(trial, agent);
-    if (assignment == nullptr) return Found(Exclusion::kLost, agent + ": there is no result");
-    Finding found = JudgeAssignment(*assignment);
-    if (found.fine()) continue;
-    const std::string& host =
-        assignment->host_name().empty() ? assignment->agent_id() : assignment->host_name();
-    found.reason = host + ": " + found.reason;
-    return found;
+    Finding found = assignment == nullptr ? Found(Exclusion::kLost, "there is no result")
+                                          : JudgeAssignment(*assignment);
+    if (Weight(found.exclusion) <= Weight(gravest.exclusion)) continue;
+    const bool named = assignment != nullptr && !assignment->host_name().empty();
+    found.reason = (named ? assignment->host_name() : agent) + ": " + found.reason;
+    gravest = std::move(found);
   }
-  return {};
+  return gravest;
 }
 
 // All hosts did the same steps, together; fills in timing.
@@ -206,14 +234,26 @@ Finding JudgeTogether(const v1::TrialRecord& trial, const std::vector<std::strin
   return {};
 }
 
-std::int64_t StartOf(const v1::AssignmentResult& result, const v1::StepResult& step) {
+const v1::PhaseRecord* PhaseOf(const v1::AssignmentResult& result, v1::PhaseKind kind,
+                               const std::string& step) {
   for (const v1::PhaseRecord& phase : result.phases()) {
-    if (phase.phase() == v1::PHASE_WARM_UP && phase.step() == step.step() &&
-        phase.end() == v1::PHASE_END_DONE) {
-      return phase.begin_mono_ns();
-    }
+    if (phase.phase() == kind && phase.step() == step) return &phase;
   }
-  return step.measure_begin_mono_ns();
+  return nullptr;
+}
+
+// When the clients really started. Phases begin at their planned instants, and the measured window
+// when the first client woke, so a client that woke late shows as the distance between the two. A
+// step without intervals is an external command, which started with its phase and may have measured
+// only later (fio lays out its files first).
+std::int64_t StartOf(const v1::AssignmentResult& result, const v1::StepResult& step) {
+  const std::int64_t measured = step.measure_begin_mono_ns();
+  const v1::PhaseRecord* measure = PhaseOf(result, v1::PHASE_MEASURE, step.step());
+  if (measure == nullptr) return measured;
+  if (step.intervals().empty()) return measure->begin_mono_ns();
+  const v1::PhaseRecord* warm_up = PhaseOf(result, v1::PHASE_WARM_UP, step.step());
+  if (warm_up == nullptr) return measured;
+  return warm_up->begin_mono_ns() + (measured - measure->begin_mono_ns());
 }
 
 }  // namespace
@@ -224,8 +264,6 @@ std::string ExclusionName(Exclusion exclusion) {
       return "";
     case Exclusion::kPending:
       return "pending";
-    case Exclusion::kUnsupported:
-      return "unsupported";
     case Exclusion::kFailed:
       return "failed";
     case Exclusion::kLost:
@@ -247,6 +285,11 @@ TrialAssessment AssessTrial(const v1::PlannedCell& cell, const v1::TrialRecord& 
   Finding found = JudgeSummary(trial.summary());
   if (found.fine() && agents.empty()) found = Found(Exclusion::kLost, "no host took part");
   if (found.fine()) found = JudgeHosts(trial, agents);
+  // The controller gave the trial up (a broken barrier, say) and knows why better than the hosts.
+  const bool given_up = trial.summary().state() == "invalid" && !trial.summary().reason().empty();
+  if (given_up && (found.fine() || found.exclusion == Exclusion::kCancelled)) {
+    found = Found(Exclusion::kInvalid, trial.summary().reason());
+  }
   if (found.fine()) found = JudgeTogether(trial, agents, assessment);
   assessment.exclusion = found.exclusion;
   assessment.reason = std::move(found.reason);

@@ -12,16 +12,16 @@
 
 namespace labrack::compare {
 
-// Why a trial stays out; the names are those of v1::SkippedItem.kind.
+// Why a trial stays out; the names are those of v1::SkippedItem.kind (which also has "unsupported",
+// of cells that were never planned on a host).
 enum class Exclusion {
   kNone,
-  kPending,      // not ended yet
-  kUnsupported,  // the host cannot do it, and said so
-  kFailed,       // an operation, a phase or the worker failed
-  kLost,         // a host went away, or its result came too late
-  kCancelled,    // somebody asked to stop
-  kMismatch,     // data read back was not the data written
-  kInvalid,      // the figures contradict themselves
+  kPending,    // not ended yet
+  kFailed,     // an operation, a phase or the worker failed, or the agent refused
+  kLost,       // a host went away, or its result came too late
+  kCancelled,  // somebody asked to stop
+  kMismatch,   // data read back was not the data written
+  kInvalid,    // the figures contradict themselves
 };
 std::string ExclusionName(Exclusion exclusion);
 

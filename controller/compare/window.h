@@ -29,7 +29,7 @@ namespace labrack::compare {
 struct HostStep {
   std::string host_name;
   const v1::StepResult* result = nullptr;
-  // When the clients started: the begin of the warm-up, or of the measurement without one.
+  // When the clients started: with the warm-up, or with the measurement where there is none.
   std::int64_t started_mono_ns = 0;
   std::int64_t clock_offset_ns = 0;  // controller = mono + offset
   std::int64_t clock_uncertainty_ns = 0;

@@ -128,7 +128,7 @@ std::string Dump(const Json& json) {
 class SchemaMaker {
  public:
   Json Reference(const Descriptor& descriptor) {
-    const std::string name(descriptor.name());
+    const std::string& name = descriptor.name();
     if (!definitions_.contains(name)) {
       definitions_[name] = Json::object();  // stands while its fields are described
       definitions_[name] = Describe(descriptor);

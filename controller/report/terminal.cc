@@ -88,13 +88,14 @@ double BarScale(const std::vector<Line>& lines) {
 std::string Bar(const v1::ComparisonRow& row, std::size_t columns, double scale,
                 const Style& style) {
   if (IsBase(row) || !std::isfinite(row.ratio())) return std::string(columns, ' ');
-  const auto half = static_cast<double>(columns / 2);
+  const std::size_t middle = columns / 2;
+  const auto half = static_cast<double>(middle);
   const auto place = [&](double ratio) {
     return static_cast<std::ptrdiff_t>(std::lround(half + half * Better(ratio, row) / scale));
   };
   const auto last = static_cast<std::ptrdiff_t>(columns) - 1;
   std::string cells(columns, '.');
-  cells[columns / 2] = '|';
+  cells[middle] = '|';
   if (std::isfinite(row.ratio_low()) && std::isfinite(row.ratio_high())) {
     const auto [from, to] = std::minmax(place(row.ratio_low()), place(row.ratio_high()));
     for (std::ptrdiff_t i = std::max<std::ptrdiff_t>(from, 0); i <= std::min(to, last); ++i) {

@@ -335,12 +335,14 @@ TEST(CompareReportTest, WarningsAreSaidOncePerCellAndDifferencesOfHostsAreTold) 
     second.mutable_environment()->mutable_host()->set_cpu_governor("powersave");
     second.mutable_clean_up()->set_outcome(v1::OUTCOME_FAILED);
     second.mutable_clean_up()->set_reason("umount: busy");
-    second.set_stack_note("a directory stands in: not root");
+    second.set_stack_note("ext4 on loop3");  // a description, no reason to warn
   }
+  (*run.record().mutable_plan()->mutable_cells(0)->mutable_stand_ins())["agent-st-02"] = "not root";
   const v1::Report report = MakeReport(run.Build(), nullptr);
   std::vector<std::string> codes;
   for (const v1::Warning& warning : report.warnings()) codes.push_back(warning.code());
   EXPECT_THAT(codes, ::testing::ElementsAre("LW203", "LW204", "LW101", "LW205"));
+  EXPECT_EQ(report.warnings(1).message(), "a directory stands in for a on st-02: not root");
   EXPECT_EQ(report.warnings(2).message(), "a/pages: 90 % of the reads came from memory (3 trials)");
   EXPECT_EQ(report.environment_size(), 3);
   EXPECT_EQ(report.environment(2).text(),

@@ -40,6 +40,30 @@ TEST_F(CompareValidityTest, WholeTrialIsValidAndHasSkewAndOverlap) {
   EXPECT_NEAR(assessment.overlap, 1 - 0.2e-3 / 10, 1e-9);
 }
 
+TEST_F(CompareValidityTest, SkewIsThatOfTheStartNotOfTheMeasurement) {
+  // A second of warm-up before the measurement: the clients of st-02 woke 4 ms late.
+  for (int host = 0; host < 2; ++host) {
+    v1::StepResult& step = *result(host).mutable_steps(0);
+    v1::PhaseRecord& measure = *result(host).mutable_phases(1);
+    measure.set_begin_mono_ns(step.intended_start_mono_ns() + 1'000'000'000);
+    step.set_measure_begin_mono_ns(measure.begin_mono_ns() + (host == 1 ? 4'000'000 : 0));
+    v1::PhaseRecord& warm_up = *result(host).add_phases();
+    warm_up = measure;
+    warm_up.set_phase(v1::PHASE_WARM_UP);
+    warm_up.set_begin_mono_ns(step.intended_start_mono_ns());
+  }
+  EXPECT_TRUE(Assess().valid()) << Assess().reason;
+  EXPECT_EQ(Assess().start_skew_max_ns, 4'000'000);
+  // A command (no intervals) that measured only after a lay-out of its own started with its phase.
+  for (int host = 0; host < 2; ++host) {
+    result(host).mutable_phases()->RemoveLast();
+    result(host).mutable_phases(1)->set_begin_mono_ns(
+        result(host).steps(0).intended_start_mono_ns() + 50'000);
+    result(host).mutable_steps(0)->clear_intervals();
+  }
+  EXPECT_EQ(Assess().start_skew_max_ns, 50'000);
+}
+
 TEST_F(CompareValidityTest, FailedOperationKeepsTheTrialOut) {
   v1::OperationResult& operation = *result(1).mutable_steps(0)->mutable_operations(0);
   operation.set_error_count(2);
@@ -58,14 +82,10 @@ TEST_F(CompareValidityTest, MismatchIsToldBeforeAFailedMeasurement) {
 
 TEST_F(CompareValidityTest, EveryOutcomeButOkKeepsTheTrialOut) {
   const std::pair<v1::Outcome, Exclusion> expected[] = {
-      {v1::OUTCOME_UNSPECIFIED, Exclusion::kFailed},
-      {v1::OUTCOME_FAILED, Exclusion::kFailed},
-      {v1::OUTCOME_CANCELLED, Exclusion::kCancelled},
-      {v1::OUTCOME_CRASHED, Exclusion::kFailed},
-      {v1::OUTCOME_LOST, Exclusion::kLost},
-      {v1::OUTCOME_NOT_STARTED, Exclusion::kFailed},
-      {v1::OUTCOME_TIMED_OUT, Exclusion::kFailed},
-      {v1::OUTCOME_REFUSED, Exclusion::kUnsupported}};
+      {v1::OUTCOME_UNSPECIFIED, Exclusion::kFailed},  {v1::OUTCOME_FAILED, Exclusion::kFailed},
+      {v1::OUTCOME_CANCELLED, Exclusion::kCancelled}, {v1::OUTCOME_CRASHED, Exclusion::kFailed},
+      {v1::OUTCOME_LOST, Exclusion::kLost},           {v1::OUTCOME_NOT_STARTED, Exclusion::kFailed},
+      {v1::OUTCOME_TIMED_OUT, Exclusion::kFailed},    {v1::OUTCOME_REFUSED, Exclusion::kFailed}};
   for (const auto& [outcome, exclusion] : expected) {
     result(0).mutable_measurement()->set_outcome(outcome);
     EXPECT_EQ(Assess().exclusion, exclusion) << v1::Outcome_Name(outcome);
@@ -115,6 +135,20 @@ TEST_F(CompareValidityTest, ZerosAndNonNumbersNeverBecomeResults) {
   EXPECT_THAT(Assess().reason, HasSubstr("gave no figure"));
   step.add_figures()->set_value(std::numeric_limits<double>::quiet_NaN());
   EXPECT_THAT(Assess().reason, HasSubstr("not a number"));
+}
+
+TEST_F(CompareValidityTest, TheGravestHostIsToBlameAndTheControllersReasonIsKept) {
+  result(0).mutable_measurement()->set_outcome(v1::OUTCOME_CANCELLED);
+  EXPECT_EQ(Assess().exclusion, Exclusion::kCancelled);
+  trial_->mutable_summary()->set_state("invalid");
+  trial_->mutable_summary()->set_reason("the barrier broke three times");
+  EXPECT_EQ(Assess().exclusion, Exclusion::kInvalid);
+  EXPECT_EQ(Assess().reason, "the barrier broke three times");
+  assignment(1).clear_result();
+  assignment(1).set_state("refused");
+  assignment(1).set_reason("DISK_LOW");
+  EXPECT_EQ(Assess().exclusion, Exclusion::kFailed);
+  EXPECT_EQ(Assess().reason, "st-02: the agent refused: DISK_LOW");
 }
 
 TEST_F(CompareValidityTest, TheNewestTokenOfAnAssignmentCounts) {
