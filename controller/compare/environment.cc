@@ -32,7 +32,7 @@ Facts FactsOf(const v1::Environment& environment) {
                                          : host.agent_version() + " " + host.git_commit());
   std::map<std::string, std::string> tools;
   for (const v1::Tool& tool : environment.tools()) tools[tool.name()] = tool.version();
-  for (const auto& [name, version] : tools) add(("tool " + name).c_str(), version);
+  for (const auto& [name, version] : tools) add(fmt::format("tool {}", name).c_str(), version);
   return facts;
 }
 
@@ -86,14 +86,15 @@ void AddHostDifferences(const std::vector<HostFacts>& hosts, v1::Report& report)
     std::map<std::string, std::string> hosts_by_value;
     for (const HostFacts& host : hosts) {
       std::string& list = hosts_by_value[ValueOf(host.facts, name)];
-      list += (list.empty() ? "" : ", ") + host.host_name;
+      if (!list.empty()) list += ", ";
+      list += host.host_name;
     }
     // Each host has a disk of its own; another serial is no difference worth a line.
     if (hosts_by_value.size() < 2 || name == "disk") continue;
     std::string text = name + " differs between hosts: ";
     bool first = true;
     for (const auto& [value, list] : hosts_by_value) {
-      text += (first ? "" : "; ") + value + " on " + list;
+      text += fmt::format("{}{} on {}", first ? "" : "; ", value, list);
       first = false;
     }
     AddLine("", text, report);
@@ -204,7 +205,7 @@ void WarnOfTrials(const RunView& run, v1::Report& report) {
       if (boot.empty()) continue;
       const auto [known, is_new] = boots.try_emplace(host, boot);
       if (!is_new && known->second != boot) {
-        once("LW206", host + " was rebooted in the middle of the run",
+        once("LW206", fmt::format("{} was rebooted in the middle of the run", host),
              "run it again when the host stays up");
       }
     }
@@ -224,7 +225,8 @@ void AddEnvironment(const std::vector<const RunView*>& runs, v1::Report& report)
   for (const HostFacts& host : hosts) {
     std::string text;
     for (const auto& [name, value] : host.facts) {
-      text += (text.empty() ? "" : "; ") + name + " " + value;
+      if (!text.empty()) text += "; ";
+      text += fmt::format("{} {}", name, value);
     }
     AddLine(host.host_name, text, report);
   }

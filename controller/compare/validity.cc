@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <set>
 
 #include <fmt/format.h>
@@ -17,7 +18,7 @@ struct Finding {
 
 Finding Found(Exclusion exclusion, std::string reason) { return {exclusion, std::move(reason)}; }
 
-std::string WithReason(std::string what, const std::string& reason) {
+std::string WithReason(const std::string& what, const std::string& reason) {
   return reason.empty() ? what : what + ": " + reason;
 }
 
@@ -138,14 +139,21 @@ Finding JudgeAssignment(const v1::AssignmentRecord& assignment) {
   return Found(Exclusion::kLost, WithReason("there is no result", assignment.reason()));
 }
 
+using ByAgent = std::map<std::string, const v1::AssignmentRecord*>;
+
 // An assignment may have been handed out again under a newer token; that one counts.
-const v1::AssignmentRecord* AssignmentOf(const v1::TrialRecord& trial, const std::string& agent) {
-  const v1::AssignmentRecord* found = nullptr;
+ByAgent NewestByAgent(const v1::TrialRecord& trial) {
+  ByAgent newest;
   for (const v1::AssignmentRecord& assignment : trial.assignments()) {
-    if (assignment.agent_id() != agent) continue;
-    if (found == nullptr || assignment.epoch() > found->epoch()) found = &assignment;
+    const v1::AssignmentRecord*& known = newest[assignment.agent_id()];
+    if (known == nullptr || assignment.epoch() > known->epoch()) known = &assignment;
   }
-  return found;
+  return newest;
+}
+
+const v1::AssignmentRecord* Find(const ByAgent& assignments, const std::string& agent) {
+  const auto found = assignments.find(agent);
+  return found == assignments.end() ? nullptr : found->second;
 }
 
 std::vector<std::string> AgentsOf(const v1::PlannedCell& cell, const v1::TrialRecord& trial) {
@@ -189,9 +197,10 @@ int Weight(Exclusion exclusion) {
 
 // The gravest finding of any host.
 Finding JudgeHosts(const v1::TrialRecord& trial, const std::vector<std::string>& agents) {
+  const ByAgent assignments = NewestByAgent(trial);
   Finding gravest;
   for (const std::string& agent : agents) {
-    const v1::AssignmentRecord* assignment = AssignmentOf(trial, agent);
+    const v1::AssignmentRecord* assignment = Find(assignments, agent);
     Finding found = assignment == nullptr ? Found(Exclusion::kLost, "there is no result")
                                           : JudgeAssignment(*assignment);
     if (Weight(found.exclusion) <= Weight(gravest.exclusion)) continue;
@@ -205,9 +214,10 @@ Finding JudgeHosts(const v1::TrialRecord& trial, const std::vector<std::string>&
 // All hosts did the same steps, together; fills in timing.
 Finding JudgeTogether(const v1::TrialRecord& trial, const std::vector<std::string>& agents,
                       TrialAssessment& assessment) {
+  const ByAgent assignments = NewestByAgent(trial);
   std::set<std::string> steps;
   for (const std::string& agent : agents) {
-    for (const v1::StepResult& step : AssignmentOf(trial, agent)->result().steps()) {
+    for (const v1::StepResult& step : Find(assignments, agent)->result().steps()) {
       steps.insert(step.step());
     }
   }
@@ -298,13 +308,12 @@ TrialAssessment AssessTrial(const v1::PlannedCell& cell, const v1::TrialRecord& 
 
 std::vector<HostStep> StepOfHosts(const v1::TrialRecord& trial, const std::string& step,
                                   const std::vector<std::string>& agent_ids) {
+  const ByAgent newest = NewestByAgent(trial);
+  const std::set<std::string> wanted(agent_ids.begin(), agent_ids.end());
   std::vector<HostStep> hosts;
   for (const v1::AssignmentRecord& assignment : trial.assignments()) {
-    if (!agent_ids.empty() &&
-        std::ranges::find(agent_ids, assignment.agent_id()) == agent_ids.end()) {
-      continue;
-    }
-    if (AssignmentOf(trial, assignment.agent_id()) != &assignment) continue;
+    if (!wanted.empty() && !wanted.contains(assignment.agent_id())) continue;
+    if (Find(newest, assignment.agent_id()) != &assignment) continue;
     for (const v1::StepResult& result : assignment.result().steps()) {
       if (result.step() != step) continue;
       hosts.push_back({.host_name = assignment.host_name(),

@@ -101,7 +101,7 @@ std::string PlanCells(const v1::Plan& plan) {
     const std::map<std::string, std::string> stand_ins(cell.stand_ins().begin(),
                                                        cell.stand_ins().end());
     for (const auto& [agent, reason] : stand_ins) {
-      note += (note.empty() ? "" : "; ") + agent + ": " + reason;
+      note += fmt::format("{}{}: {}", note.empty() ? "" : "; ", agent, reason);
     }
     table.AddRow({CellText(cell), std::to_string(cell.agent_ids_size()), std::to_string(trials),
                   note.empty() ? "-" : note});
@@ -268,7 +268,7 @@ std::string FormatHost(const v1::HostRecord& host) {
   line("working on", host.working_on());
   const std::map<std::string, std::string> labels(inventory.labels().begin(),
                                                   inventory.labels().end());
-  for (const auto& [name, value] : labels) line("label", name + "=" + value);
+  for (const auto& [name, value] : labels) line("label", fmt::format("{}={}", name, value));
   for (const v1::LentDisk& disk : inventory.disks()) {
     line("disk", disk.id() + ", " + Size(disk.free_bytes()) + " of " + Size(disk.capacity_bytes()) +
                      " free, on " + disk.backing() +
