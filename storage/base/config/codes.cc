@@ -184,6 +184,29 @@ constexpr CodeText kCodes[] = {
     {"LW106", "the load was behind its schedule",
      "An open loop (`rate`) offered more operations than were done, so response times hold the "
      "queue that grew until the end. Lower `rate`, or add clients where the stack has room."},
+    {"LW201", "the hosts did not measure together",
+     "The measured windows of the hosts overlap too little. The rate over all hosts is taken from "
+     "the time in which all were measuring, so it stands on a short part of the work. Give the "
+     "workload a duration instead of a size, so that all hosts end together."},
+    {"LW202", "a host started away from the common instant",
+     "All hosts were told to start at one instant, and one started more than 5 ms away from it. "
+     "Look at the load of that host and at the round trip to it (`labrack host show`)."},
+    {"LW203", "a clean-up failed",
+     "The measurement is good, but a mount, a loop device or a file was left on the host. The "
+     "agent tries again when it starts."},
+    {"LW204", "a directory stood in for a stack",
+     "The host cannot build the stack and the playbook says `if_unsupported: directory`. The "
+     "figures are those of the host's own file system, not of the stack named."},
+    {"LW205", "the environments differ",
+     "Kernel, processor, governor, memory or tools differ between hosts or between the two runs. "
+     "A difference in the figures may be one of the machines. The lines `environment:` say which."},
+    {"LW206", "a host was rebooted in the run",
+     "Trials before and after a reboot ran in different circumstances. Run it again."},
+    {"LW207", "all times are virtual",
+     "The disks were modelled and time was the model's. Compare such runs with each other only."},
+    {"LW208", "too many hosts for rows of their own",
+     "With more than 64 hosts, only rows over all hosts are made. `labrack export RUN --as csv` "
+     "has every host."},
 };
 
 }  // namespace
