@@ -470,6 +470,21 @@ TEST(CompareGateTrialsTest, ThreeTrialsNeverDecideAGate) {
   EXPECT_EQ(report.verdict(), "INCONCLUSIVE");
 }
 
+TEST(CompareGateTrialsTest, FasterMeansLessTimeWhereLowerIsBetter) {
+  RunRecordBuilder run = MakeRun({.arms = {{.stack = "a", .rate = 30}, {.stack = "b", .rate = 10}},
+                                  .workload = RunRecordBuilder::Exec("untar"),
+                                  .step = RunRecordBuilder::ExecStep()});
+  v1::Gate& gate = AddGate(run);
+  gate.set_faster("b");
+  gate.set_than("a");
+  gate.set_by(2.5);
+  v1::Report report = MakeReport(run.Build(), nullptr);
+  EXPECT_EQ(report.gates(0).outcome(), "PASSED") << report.gates(0).detail();
+  gate.set_by(3.5);
+  report = MakeReport(run.Build(), nullptr);
+  EXPECT_EQ(report.gates(0).outcome(), "FAILED") << report.gates(0).detail();
+}
+
 TEST(CompareGateTrialsTest, GateOverSeveralStepsHoldsWhenItHoldsForEach) {
   RunRecordBuilder run("made-up");
   run.AddHost("st-01");
