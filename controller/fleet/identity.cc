@@ -1,0 +1,112 @@
+#include "controller/fleet/identity.h"
+
+#include <arpa/inet.h>
+#include <charconv>
+#include <fstream>
+#include <iterator>
+
+#include "controller/fleet/roster.h"
+
+namespace labrack::fleet {
+namespace {
+
+constexpr std::string_view kScheme = "labrack://";
+constexpr std::string_view kAgentPart = "/agent/";
+constexpr std::size_t kPemMax = 1 << 20;
+
+Result<std::string> ReadPem(const std::string& file, std::string_view what) {
+  std::ifstream stream(file, std::ios::binary);
+  if (!stream) {
+    return FailErrno("open " + std::string(what), file);
+  }
+  std::string text{std::istreambuf_iterator<char>(stream), {}};
+  if (text.find("-----BEGIN ") == std::string::npos || text.size() > kPemMax) {
+    return Fail(Errc::kInvalidArgument, file, "this is no " + std::string(what) + " in PEM form");
+  }
+  return text;
+}
+
+}  // namespace
+
+bool ListenAddress::loopback() const {
+  if (host == "localhost" || host == "::1") return true;
+  in_addr v4{};
+  return inet_pton(AF_INET, host.c_str(), &v4) == 1 && (ntohl(v4.s_addr) >> 24) == 127;
+}
+
+std::string ListenAddress::text() const {
+  const bool v6 = host.find(':') != std::string::npos;
+  return (v6 ? "[" + host + "]" : host) + ":" + std::to_string(port);
+}
+
+Result<ListenAddress> ParseListenAddress(std::string_view text, std::string_view field) {
+  const auto wrong = [&] {
+    return Fail(Errc::kInvalidArgument, std::string(field),
+                "`" + std::string(text) + "` is no address; write HOST:PORT as 127.0.0.1:7481");
+  };
+  const std::size_t colon = text.rfind(':');
+  if (colon == std::string_view::npos || colon == 0) return wrong();
+  ListenAddress address;
+  std::string_view host = text.substr(0, colon);
+  if (host.starts_with('[') && host.ends_with(']')) host = host.substr(1, host.size() - 2);
+  address.host = std::string(host);
+  const std::string_view port = text.substr(colon + 1);
+  const auto [end, error] = std::from_chars(port.data(), port.data() + port.size(), address.port);
+  if (address.host.empty() || port.empty() || error != std::errc{} ||
+      end != port.data() + port.size()) {
+    return wrong();
+  }
+  return address;
+}
+
+Result<std::shared_ptr<grpc::ServerCredentials>> AgentsCredentials(
+    const v1::ControllerConfig& config, const ListenAddress& address) {
+  if (!config.has_tls()) {
+    if (address.loopback()) return grpc::InsecureServerCredentials();
+    return Fail(Errc::kPermissionDenied, "agents_listen",
+                "on " + address.text() +
+                    " anybody could attach; off loopback the agents' port needs certificates on "
+                    "both sides: set tls.ca, tls.certificate and tls.key, or listen on 127.0.0.1");
+  }
+  Result<std::string> ca = ReadPem(config.tls().ca(), "certificate (tls.ca)");
+  if (!ca) return std::unexpected(ca.error());
+  Result<std::string> certificate =
+      ReadPem(config.tls().certificate(), "certificate (tls.certificate)");
+  if (!certificate) return std::unexpected(certificate.error());
+  Result<std::string> key = ReadPem(config.tls().key(), "private key (tls.key)");
+  if (!key) return std::unexpected(key.error());
+  grpc::SslServerCredentialsOptions options(
+      GRPC_SSL_REQUEST_AND_REQUIRE_CLIENT_CERTIFICATE_AND_VERIFY);
+  options.pem_root_certs = *std::move(ca);
+  options.pem_key_cert_pairs.push_back({*std::move(key), *std::move(certificate)});
+  return grpc::SslServerCredentials(options);
+}
+
+Result<std::string> AgentOfUris(const std::vector<std::string>& uris) {
+  std::optional<std::string> agent;
+  for (const std::string& uri : uris) {
+    if (!uri.starts_with(kScheme)) continue;
+    const std::size_t part = uri.find(kAgentPart, kScheme.size());
+    const bool lab_named = part != std::string::npos && part > kScheme.size();
+    const std::string id = lab_named ? uri.substr(part + kAgentPart.size()) : "";
+    if (agent || !IsAgentId(id)) {
+      return Fail(Errc::kPermissionDenied, uri,
+                  "the certificate must name exactly one agent, as labrack://LAB/agent/ID");
+    }
+    agent = id;
+  }
+  if (agent) return *agent;
+  return Fail(Errc::kPermissionDenied,
+              "the certificate names no agent; its alternative names need a URI "
+              "labrack://LAB/agent/ID");
+}
+
+Result<std::string> AgentOfPeer(const grpc::AuthContext& context) {
+  std::vector<std::string> uris;
+  for (const grpc::string_ref& value : context.FindPropertyValues("peer_uri")) {
+    uris.emplace_back(value.data(), value.size());
+  }
+  return AgentOfUris(uris);
+}
+
+}  // namespace labrack::fleet
