@@ -1,0 +1,232 @@
+#include "controller/api/brain.h"
+
+#include <algorithm>
+#include <future>
+#include <utility>
+
+#include <spdlog/spdlog.h>
+
+#include "controller/compare/report.h"
+
+namespace labrack::api {
+namespace {
+
+constexpr int kExitLabFailed = 5;
+
+}  // namespace
+
+Result<std::unique_ptr<Brain>> Brain::Start(Parts parts) {
+  std::unique_ptr<Brain> brain(new Brain(parts));
+  if (Result<void> loaded = brain->Load(); !loaded) return std::unexpected(loaded.error());
+  brain->thread_ = std::thread([raw = brain.get()] { raw->Loop(); });
+  return brain;
+}
+
+Brain::Brain(Parts parts)
+    : parts_(parts),
+      roster_(parts.roster),
+      scheduler_(parts.run, roster_, parts.catalog->controller_epoch()),
+      watches_([this](const std::string& run_id, const std::set<std::uint32_t>* trials) {
+        return Describe(run_id, trials);
+      }),
+      controller_epoch_(parts.catalog->controller_epoch()) {}
+
+Brain::~Brain() { Stop(); }
+
+Result<void> Brain::Load() {
+  const run::Moment now = Now();
+  roster_.Tick(now.mono);
+  hello_refilled_ = now.mono;
+  Result<std::vector<catalog::AgentRow>> agents = catalog::ReadAgents(parts_.catalog->database());
+  if (!agents) return std::unexpected(agents.error());
+  for (catalog::AgentRow& agent : *agents) roster_.Remember(std::move(agent));
+  Result<catalog::Totals> totals = catalog::ReadTotals(parts_.catalog->database());
+  if (!totals) return std::unexpected(totals.error());
+  Result<std::vector<catalog::StoredRun>> runs = parts_.catalog->OpenRuns();
+  if (!runs) return std::unexpected(runs.error());
+  parts_.metrics->Begin(*totals, *runs);
+  for (catalog::StoredRun& run : *runs) {
+    spdlog::info("run {} goes on: {}", run.run.id, run.run.plan.playbook_name());
+    scheduler_.Restore(std::move(run), now);
+  }
+  return {};
+}
+
+run::Moment Brain::Now() const {
+  return {.mono = MonotonicClock().Now(), .wall_ns = WallClockNow().count()};
+}
+
+void Brain::Loop() {
+  while (!stopping_ && Turn()) {
+  }
+  watches_.EndAll({grpc::StatusCode::UNAVAILABLE, "the controller has stopped"});
+  for (const auto& [id, session] : sessions_) {
+    session->Close({grpc::StatusCode::UNAVAILABLE, "the controller has stopped"});
+  }
+  sessions_.clear();
+  after_commit_.clear();
+  inbox_.Close();
+}
+
+Nanoseconds Brain::WaitLimit() const {
+  const std::optional<TimePoint> wake = scheduler_.wake();
+  if (!wake) return kTickMax;
+  return std::clamp(*wake - MonotonicClock().Now(), Nanoseconds(0), kTickMax);
+}
+
+bool Brain::Turn() {
+  std::vector<Task> tasks = inbox_.Take(WaitLimit(), kBatchMax);
+  const run::Moment now = Now();
+  Tick(now);
+  for (Task& task : tasks) task();
+  tasks.clear();
+  scheduler_.Advance(now, effects_);
+  if (!Commit()) return false;
+  Send();
+  Publish(now.mono);
+  return true;
+}
+
+void Brain::Tick(run::Moment now) {
+  for (const std::uint64_t session_id : roster_.Tick(now.mono)) {
+    parts_.metrics->sessions_dropped().Increment();
+    DropSession(session_id, {grpc::StatusCode::DEADLINE_EXCEEDED, "nothing was heard for long"});
+  }
+  for (const auto& [id, session] : sessions_) session->CheckWrites(now.mono);
+}
+
+bool Brain::Commit() {
+  if (effects_.changes.empty()) return true;
+  const TimePoint began = MonotonicClock().Now();
+  Result<catalog::Applied> applied = parts_.catalog->Apply(effects_.changes);
+  if (!applied) {
+    GiveUp(applied.error());
+    return false;
+  }
+  parts_.metrics->Committed(effects_.changes, *applied, MonotonicClock().Now() - began);
+  if (applied->events_conflicting > 0) {
+    spdlog::error("alarm: {} events came again with another body; the first was kept",
+                  applied->events_conflicting);
+  }
+  return true;
+}
+
+void Brain::Send() {
+  for (run::Command& command : effects_.commands) {
+    const fleet::Roster::Agent* agent = roster_.Find(command.agent_id);
+    if (agent == nullptr || agent->session_id == 0) continue;  // Hello brings it up again
+    const auto session = sessions_.find(agent->session_id);
+    if (session == sessions_.end()) continue;
+    const bool welcome = command.message.has_welcome();
+    session->second->Send(std::move(command.message));
+    if (welcome) roster_.Welcomed(agent->session_id);
+  }
+  for (Task& task : std::exchange(after_commit_, {})) task();
+}
+
+void Brain::Publish(TimePoint now) {
+  run::Effects done = std::exchange(effects_, {});
+  if (done.foreign_events > 0) {
+    parts_.metrics->foreign_events().Increment(static_cast<double>(done.foreign_events));
+  }
+  std::set<std::string> ended;
+  for (const auto& [run_id, trials] : done.touched) {
+    watches_.Touch(run_id, trials);
+    const std::optional<v1::RunSummary> summary = scheduler_.Summary(run_id, Now());
+    if (!summary || !catalog::IsFinal(summary->state())) continue;
+    ended.insert(run_id);
+    spdlog::info("run {} has ended: {} {}", run_id, catalog::StateName(summary->state()),
+                 summary->verdict());
+  }
+  for (const run::Note& note : done.notes) {
+    spdlog::info("run {}: {}", note.run_id, note.text);
+    watches_.AddNote(note.run_id, note.text);
+  }
+  for (const catalog::Change& change : done.changes) {
+    if (const auto* inserted = std::get_if<catalog::InsertRun>(&change)) {
+      keys_.erase(inserted->run.idempotency_key);  // the catalog answers from now on
+    }
+    const auto* put = std::get_if<catalog::PutAssignment>(&change);
+    if (put == nullptr || put->assignment.state != catalog::AssignmentState::kAbandoned) continue;
+    spdlog::warn("agent {} is given up for {}: {}", put->assignment.agent_id, put->assignment.id,
+                 put->assignment.reason);
+    roster_.MarkLost(put->assignment.agent_id);
+  }
+  watches_.Flush(now, ended);
+  for (const std::string& run_id : done.ended_runs) WantVerdict(run_id);
+  std::map<fleet::AgentState, std::uint64_t> states;
+  for (const auto& [id, agent] : roster_.agents()) ++states[agent.state];
+  parts_.metrics->SetAgents(states);
+  parts_.metrics->SetQueues(inbox_.size(), parts_.jobs->size(), watches_.size());
+}
+
+void Brain::GiveUp(const Error& error) {
+  spdlog::critical("the catalog cannot be written, so nothing can be acknowledged: {}",
+                   error.ToString());
+  std::function<void(const Error&)> callback;
+  {
+    std::lock_guard lock(failure_mutex_);
+    failure_ = error;
+    callback = on_failure_;
+  }
+  if (callback) callback(error);
+}
+
+// The verdict needs the whole record and some arithmetic, so it is made on the jobs' thread.
+void Brain::WantVerdict(const std::string& run_id) {
+  const bool cancelled = scheduler_.Summary(run_id, Now()).value_or(v1::RunSummary()).state() ==
+                         v1::RUN_STATE_CANCELLING;
+  const bool posted = parts_.jobs->Post([this, run_id, cancelled](catalog::Reader& reader) {
+    std::string verdict = "INVALID";
+    std::int32_t exit_code = kExitLabFailed;
+    if (Result<v1::RunRecord> record = reader.Run(run_id)) {
+      record->mutable_summary()->set_state(cancelled ? v1::RUN_STATE_CANCELLED
+                                                     : v1::RUN_STATE_DONE);
+      const v1::Report report = compare::MakeReport(*record, nullptr);
+      verdict = report.verdict();
+      exit_code = report.exit_code();
+    } else {
+      spdlog::error("run {}: no verdict: {}", run_id, record.error().ToString());
+    }
+    PostAlways([this, run_id, verdict, exit_code] {
+      scheduler_.SetVerdict(run_id, verdict, exit_code, Now(), effects_);
+    });
+  });
+  if (!posted) PostAlways([this, run_id] { effects_.ended_runs.push_back(run_id); });
+}
+
+std::optional<Error> Brain::failure() const {
+  std::lock_guard lock(failure_mutex_);
+  return failure_;
+}
+
+void Brain::OnFailure(std::function<void(const Error&)> callback) {
+  std::lock_guard lock(failure_mutex_);
+  on_failure_ = std::move(callback);
+}
+
+void Brain::Drain(Nanoseconds limit) {
+  auto done = std::make_shared<std::promise<void>>();  // shared: the task may outlive this call
+  std::future<void> waited = done->get_future();
+  const bool posted = PostAlways([this, done] {
+    draining_ = true;
+    v1::ControllerMessage goodbye;
+    goodbye.mutable_goodbye()->set_reason("the controller stops");
+    goodbye.mutable_goodbye()->set_retry_after_ns(roster_.reconnect_window().count());
+    for (const auto& [id, session] : sessions_) {
+      session->Send(goodbye);
+      session->Close({grpc::StatusCode::UNAVAILABLE, "the controller stops"});
+    }
+    watches_.EndAll({grpc::StatusCode::UNAVAILABLE, "the controller stops"});
+    done->set_value();
+  });
+  if (posted) waited.wait_for(limit);
+}
+
+void Brain::Stop() {
+  stopping_ = true;
+  PostAlways([] {});  // wakes the loop
+  if (thread_.joinable()) thread_.join();
+}
+
+}  // namespace labrack::api

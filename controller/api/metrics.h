@@ -1,0 +1,61 @@
+// The controller's own metrics. Counters of trials and events begin with what the catalog holds, so
+// that they agree with it over restarts. Thread-safe.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <prometheus/counter.h>
+#include <prometheus/gauge.h>
+#include <prometheus/histogram.h>
+#include <prometheus/registry.h>
+
+#include "controller/catalog/catalog.h"
+#include "controller/catalog/rows.h"
+#include "controller/fleet/roster.h"
+
+namespace labrack::api {
+
+class Metrics {
+ public:
+  Metrics();
+
+  void Begin(const catalog::Totals& totals, const std::vector<catalog::StoredRun>& open_runs);
+  // After each commit.
+  void Committed(const std::vector<catalog::Change>& changes, const catalog::Applied& applied,
+                 Nanoseconds took);
+  void SetAgents(const std::map<fleet::AgentState, std::uint64_t>& by_state);
+  void SetQueues(std::size_t inbox, std::size_t jobs, std::size_t watchers);
+
+  prometheus::Counter& foreign_events() { return *foreign_; }
+  prometheus::Counter& agent_conflicts() { return *conflicts_; }
+  prometheus::Counter& sessions_dropped() { return *dropped_; }
+
+  std::string Text() const;  // text format 0.0.4
+
+ private:
+  void SetRunState(const std::string& id, v1::RunState state);
+  void CountTrial(const catalog::TrialRow& trial);
+
+  std::shared_ptr<prometheus::Registry> registry_;
+  std::map<fleet::AgentState, prometheus::Gauge*> agents_;
+  std::map<v1::RunState, prometheus::Gauge*> runs_;
+  std::map<catalog::TrialState, prometheus::Counter*> trials_;
+  prometheus::Counter* stored_;
+  prometheus::Counter* duplicates_;
+  prometheus::Counter* conflicting_;
+  prometheus::Counter* refused_;
+  prometheus::Counter* foreign_;
+  prometheus::Counter* conflicts_;
+  prometheus::Counter* dropped_;
+  prometheus::Histogram* commit_;
+  prometheus::Histogram* skew_;
+  prometheus::Gauge* inbox_;
+  prometheus::Gauge* jobs_;
+  prometheus::Gauge* watchers_;
+  std::map<std::string, v1::RunState> open_runs_;  // of the loop's thread only
+};
+
+}  // namespace labrack::api
