@@ -2,30 +2,24 @@
 
 #include <algorithm>
 #include <ctime>
+#include <sstream>
 
 #include <fmt/chrono.h>
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "controller/cli/version.h"
 #include "controller/report/lists.h"
+#include "controller/report/style.h"
+#include "storage/base/version.h"
 
 namespace labrack::cli {
 namespace {
 
-// Texts come from other machines: a line stays one line, and nothing in it moves a cursor.
-std::string OneLine(std::string text) {
-  for (char& c : text) {
-    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7F) c = ' ';
-  }
-  return text;
-}
-
 // Bare words as they are, all else in quotes, so that fields can be cut at blanks.
 std::string Quoted(const std::string& text) {
-  if (!text.empty() && !text.contains(' ') && !text.contains('"')) return OneLine(text);
+  if (!text.empty() && !text.contains(' ') && !text.contains('"')) return report::Printable(text);
   std::string out = "\"";
-  for (const char c : OneLine(text)) {
+  for (const char c : report::Printable(text)) {
     if (c == '"' || c == '\\') out += '\\';
     out += c;
   }
@@ -112,6 +106,15 @@ std::string Dump(const nlohmann::json& json) {
 
 }  // namespace
 
+std::vector<std::string> NotesOf(const v1::RunEvent& event) {
+  std::vector<std::string> notes;
+  std::istringstream text(event.note());
+  for (std::string line; std::getline(text, line);) {
+    if (!line.empty()) notes.push_back(report::Printable(line));
+  }
+  return notes;
+}
+
 std::vector<std::string> PlainLines(const RunState& before, const RunState& after,
                                     const v1::RunEvent& event, std::string_view clock) {
   const v1::RunSummary& run = after.summary();
@@ -119,7 +122,7 @@ std::vector<std::string> PlainLines(const RunState& before, const RunState& afte
   const auto add = [&](const std::string& text) {
     lines.push_back(fmt::format("{} {} {}", clock, run.run_id(), text));
   };
-  if (!event.note().empty()) add(fmt::format("note={}", Quoted(event.note())));
+  for (const std::string& note : NotesOf(event)) add(fmt::format("note={}", Quoted(note)));
   for (const v1::TrialSummary& trial : event.trials()) {
     // A fresh plan has hundreds of planned trials; they are no news.
     if (trial.state() != "planned" && !before.IsOldNews(trial)) add(TrialLine(trial));
@@ -167,7 +170,7 @@ std::string ClockText(Nanoseconds wall) {
 }
 
 std::string JsonVersionLine() {
-  return Dump({{"type", "version"}, {"format", "1.0"}, {"labrack", kVersion}});
+  return Dump({{"type", "version"}, {"format", "1.0"}, {"labrack", Version()}});
 }
 
 std::string JsonMessageLine(const std::string& text) {

@@ -16,6 +16,8 @@ constexpr Nanoseconds kHeartbeat = std::chrono::seconds(30);
 // The lines of one event. `before` is what was known before it, `after` what is known with it.
 std::vector<std::string> PlainLines(const RunState& before, const RunState& after,
                                     const v1::RunEvent& event, std::string_view clock);
+// The lines of an event's note, fit for a terminal; slow watchers get several notes at once.
+std::vector<std::string> NotesOf(const v1::RunEvent& event);
 // The heartbeat's line.
 std::string PlainHeartbeat(const RunState& state, TimePoint now, std::string_view clock);
 

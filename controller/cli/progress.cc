@@ -79,8 +79,8 @@ class LiveView final : public ProgressView {
 
   void OnEvent(const v1::RunEvent& event, TimePoint now) override {
     state_.Apply(event, now);
-    if (!event.note().empty()) {
-      Say(fmt::format("{} {}", ClockText(Nanoseconds(event.wall_ns())), event.note()));
+    for (const std::string& note : NotesOf(event)) {
+      Say(fmt::format("{} {}", ClockText(Nanoseconds(event.wall_ns())), note));
     }
   }
   void OnTick(TimePoint now) override {
@@ -89,11 +89,7 @@ class LiveView final : public ProgressView {
     Draw(now, hint_);
   }
   void Say(const std::string& text) override {
-    std::string line = text;
-    for (char& c : line) {
-      if (static_cast<unsigned char>(c) < 0x20 || c == 0x7F) c = ' ';
-    }
-    WriteAll(descriptor_, Erase() + line + "\n");
+    WriteAll(descriptor_, Erase() + text + "\n");
     drawn_ = 0;
   }
   void Finish(TimePoint now) override {

@@ -215,10 +215,11 @@ TEST(CliPlainViewTest, OneLinePerChangeAndNothingElse) {
   event.clear_trials();
   AddTrial(event, 1, "pool/pages", "valid");
   AddHost(event, "st-01", 100, 1'900'000)->set_session_state("SUSPECT");
-  event.set_note("trial 2 done\rfaked line");
+  event.set_note("trial 2 done\rfaked line\nanother note\n");
   after.Apply(event, kStart);
   EXPECT_THAT(PlainLines(before, after, event, "12:05:03"),
-              ElementsAre("12:05:03 r-7f3a note=\"trial 2 done faked line\"",
+              ElementsAre("12:05:03 r-7f3a note=\"trial 2 done?faked line\"",
+                          "12:05:03 r-7f3a note=\"another note\"",
                           "12:05:03 r-7f3a trial=2 cell=pool/pages state=valid skew_ms=1.80 "
                           "overlap=0.9960",
                           "12:05:03 r-7f3a host=st-01 session=SUSPECT"));

@@ -1,0 +1,251 @@
+#include "controller/cli/lab.h"
+
+#include <algorithm>
+#include <set>
+#include <thread>
+#include <utility>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "controller/api/controller.h"
+#include "controller/cli/output.h"
+#include "labrack/v1/config.pb.h"
+#include "storage/base/units.h"
+
+namespace labrack::cli {
+namespace {
+
+constexpr Nanoseconds kOnlineLimit = std::chrono::seconds(60);
+constexpr Nanoseconds kOnlinePoll = std::chrono::milliseconds(20);
+// How long a lab that has just been started by somebody else may take to say where it answers.
+constexpr Nanoseconds kHolderLimit = std::chrono::seconds(10);
+constexpr Nanoseconds kHolderPoll = std::chrono::milliseconds(50);
+// On one machine agents report often, for the live view; heartbeats cost nothing there.
+constexpr Nanoseconds kLocalHeartbeat = std::chrono::seconds(1);
+
+// A text as YAML reads it back, whatever is in it.
+std::string Quoted(const std::string& text) {
+  return nlohmann::json(text).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+}
+
+// Several agents share one file system: each may lend its part of what is free, less a tenth.
+std::uint64_t ShareOfDisk(const std::filesystem::path& state, std::size_t agents) {
+  if (agents < 2) return 0;
+  constexpr std::uint64_t kLeast = 16 << 20;  // the field's own bound
+  std::error_code error;
+  const std::filesystem::space_info space = std::filesystem::space(state, error);
+  if (error) return 0;
+  return std::max(kLeast, space.available / 10 * 9 / agents);
+}
+
+std::string BusyText(const std::optional<LabHolder>& holder) {
+  if (!holder) return "another labrack is starting a lab here; try again";
+  return fmt::format(
+      "another labrack (pid {}) runs its lab here; wait until it ends, watch it with `labrack ls`, "
+      "or name another directory with --state",
+      holder->pid);
+}
+
+Error AgentError(AgentProcess& agent) {
+  return Error(Errc::kUnavailable, agent.name(),
+               fmt::format("ended with {}; the end of its log:\n{}", agent.Ended().value_or("?"),
+                           agent.LogTail()));
+}
+
+}  // namespace
+
+Result<std::filesystem::path> DefaultStateDirectory(const Environment& environment) {
+  const auto state = environment.find("XDG_STATE_HOME");
+  if (state != environment.end() && state->second.starts_with('/')) {
+    return std::filesystem::path(state->second) / "labrack";
+  }
+  const auto home = environment.find("HOME");
+  if (home != environment.end() && home->second.starts_with('/')) {
+    return std::filesystem::path(home->second) / ".local/state/labrack";
+  }
+  return Fail(Errc::kInvalidArgument,
+              "neither XDG_STATE_HOME nor HOME names a directory; write --state DIR");
+}
+
+std::string AgentConfigText(const std::string& name, const std::string& controller,
+                            const std::filesystem::path& state, const AgentsOptions& options,
+                            std::uint64_t disk_space) {
+  std::string text = "# Written by `labrack run` for an agent that it starts itself.\n";
+  text += fmt::format("controller: {}\n", Quoted(controller));
+  text += fmt::format("state: {}\n", Quoted(state.string()));
+  text += fmt::format("name: {}\n", Quoted(name));
+  text += "metrics_listen: \"127.0.0.1:0\"\nexit_with_parent: true\n";
+  text += fmt::format("allow_exec: {}\n", options.allow_exec);
+  if (disk_space > 0) text += fmt::format("disk_space: {}B\n", disk_space);
+  if (!options.labels.empty()) text += "labels:\n";
+  for (const auto& [key, value] : options.labels) {
+    text += fmt::format("  {}: {}\n", key, Quoted(value));
+  }
+  if (!options.directories.empty()) text += "directories:\n";
+  for (const std::string& directory : options.directories) {
+    text += fmt::format("  - {}\n", Quoted(directory));
+  }
+  return text;
+}
+
+std::unique_ptr<Lab> Lab::Connect(const std::string& address) {
+  std::unique_ptr<Lab> lab(new Lab({}));
+  lab->client_ = std::make_unique<Client>(address);
+  return lab;
+}
+
+Result<std::unique_ptr<Lab>> Lab::OpenAlone(const std::filesystem::path& state) {
+  Result<LabLock> lock = LabLock::Take(state);
+  if (!lock) return std::unexpected(lock.error());
+  if (!lock->held()) {
+    const Result<std::optional<LabHolder>> holder = lock->Holder();
+    return Fail(Errc::kBusy, state.string(), BusyText(holder.value_or(std::nullopt)));
+  }
+  std::unique_ptr<Lab> lab(new Lab(state));
+  lab->lock_ = std::move(*lock);
+  if (Result<void> started = lab->StartController(); !started) {
+    return std::unexpected(started.error());
+  }
+  return lab;
+}
+
+Result<std::unique_ptr<Lab>> Lab::OpenToLook(const std::filesystem::path& state) {
+  Result<LabLock> lock = LabLock::Take(state);
+  if (!lock) return std::unexpected(lock.error());
+  const TimePoint until = MonotonicClock().Now() + kHolderLimit;
+  while (!lock->TryAgain()) {
+    const Result<std::optional<LabHolder>> holder = lock->Holder();
+    if (!holder) return std::unexpected(holder.error());
+    if (*holder) return Connect((*holder)->control_address);
+    if (MonotonicClock().Now() >= until) {
+      return Fail(Errc::kBusy, state.string(), BusyText(std::nullopt));
+    }
+    std::this_thread::sleep_for(kHolderPoll);
+  }
+  std::unique_ptr<Lab> lab(new Lab(state));
+  lab->lock_ = std::move(*lock);
+  if (Result<void> started = lab->StartController(); !started) {
+    return std::unexpected(started.error());
+  }
+  return lab;
+}
+
+Lab::Lab(std::filesystem::path state) : state_(std::move(state)) {}
+
+Lab::~Lab() {
+  // Errors have no reader here; whoever wants them calls Close() first.
+  const Result<void> closed = Close();
+  static_cast<void>(closed);
+}
+
+Result<void> Lab::StartController() {
+  v1::ControllerConfig config;
+  config.set_state((state_ / "controller").string());
+  config.set_agents_listen("127.0.0.1:0");
+  config.set_control_listen("127.0.0.1:0");
+  config.set_heartbeat(kLocalHeartbeat.count());
+  Result<std::unique_ptr<api::Controller>> controller = api::Controller::Start(config);
+  if (!controller) return std::unexpected(controller.error());
+  controller_ = std::move(*controller);
+  client_ = std::make_unique<Client>(controller_->control_address());
+  return lock_->Publish(controller_->control_address());
+}
+
+Result<void> Lab::StartAgents(const AgentsOptions& options, const Interrupts& interrupts) {
+  const Result<std::filesystem::path> program = FindAgentProgram();
+  if (!program) return std::unexpected(program.error());
+  program_ = *program;
+  for (std::size_t number = 1; number <= options.count; ++number) {
+    if (Result<void> started = StartAgent(number, options); !started) return started;
+  }
+  return WaitUntilOnline(interrupts);
+}
+
+Result<void> Lab::StartAgent(std::size_t number, const AgentsOptions& options) {
+  const std::string name = fmt::format("agent-{}", number);
+  const std::filesystem::path directory = state_ / "agents" / name;
+  std::error_code error;
+  std::filesystem::create_directories(directory, error);
+  if (error) return Fail(Errc::kIo, directory.string(), error.message());
+  const std::string text = AgentConfigText(name, controller_->agents_address(), directory / "state",
+                                           options, ShareOfDisk(state_, options.count));
+  const std::filesystem::path config = directory / "config.yaml";
+  if (Result<void> written = WriteFileAtomically(config.string(), text); !written) return written;
+  return StartProcess(
+      {.program = program_, .config = config, .log = directory / "agent.log", .name = name});
+}
+
+Result<void> Lab::StartProcess(const AgentProcess::Options& options) {
+  Result<std::unique_ptr<AgentProcess>> agent = AgentProcess::Start(options);
+  if (!agent) return std::unexpected(agent.error());
+  agents_.push_back(std::move(*agent));
+  return {};
+}
+
+Result<void> Lab::WaitUntilOnline(const Interrupts& interrupts) {
+  const TimePoint until = MonotonicClock().Now() + kOnlineLimit;
+  while (true) {
+    if (std::optional<Error> failure = Failure()) return std::unexpected(*failure);
+    const Result<v1::HostsReply> hosts = client_->Hosts();
+    if (!hosts) return std::unexpected(hosts.error());
+    std::set<std::string> missing;
+    for (const auto& agent : agents_) missing.insert(agent->name());
+    for (const v1::HostRecord& host : hosts->hosts()) {
+      if (host.session_state() == "ONLINE") missing.erase(host.agent_id());
+    }
+    if (missing.empty()) return {};
+    if (MonotonicClock().Now() >= until) {
+      const auto late = std::ranges::find_if(
+          agents_, [&](const auto& agent) { return missing.contains(agent->name()); });
+      return Fail(Errc::kUnavailable, (*late)->name(),
+                  fmt::format("not online after {}; the end of its log:\n{}",
+                              FormatDuration(kOnlineLimit), (*late)->LogTail()));
+    }
+    if (interrupts.WaitFor(kOnlinePoll)) return Fail(Errc::kCancelled, "interrupted");
+  }
+}
+
+std::optional<Error> Lab::Failure() {
+  if (controller_ != nullptr) {
+    if (std::optional<Error> failure = controller_->failure()) return failure;
+  }
+  for (const auto& agent : agents_) {
+    if (agent->Ended()) return AgentError(*agent);
+  }
+  return std::nullopt;
+}
+
+Result<std::string> Lab::Tend() {
+  const std::optional<Error> failure = Failure();
+  if (!failure) return "";
+  const auto ended =
+      std::ranges::find_if(agents_, [](const auto& agent) { return agent->Ended().has_value(); });
+  if (ended == agents_.end() || restarts_ == kRestartsMax) return std::unexpected(*failure);
+  ++restarts_;
+  const AgentProcess::Options options = (*ended)->options();
+  std::string said = fmt::format("{}; starting it again", failure->ToString());
+  agents_.erase(ended);
+  if (Result<void> started = StartProcess(options); !started) {
+    return std::unexpected(started.error());
+  }
+  return said;
+}
+
+Result<void> Lab::Close() {
+  Result<void> result;
+  // All are asked before any is waited for: they clean up side by side.
+  for (const auto& agent : agents_) agent->AskToEnd();
+  for (const auto& agent : agents_) {
+    Result<void> ended = agent->WaitUntilEnded(AgentProcess::kCleanUpLimit);
+    if (!ended && result) result = ended;
+  }
+  agents_.clear();
+  client_.reset();
+  if (controller_ != nullptr) controller_->Stop(api::Controller::kStopLimit);
+  controller_.reset();
+  lock_.reset();
+  return result;
+}
+
+}  // namespace labrack::cli

@@ -1,0 +1,103 @@
+#include "controller/cli/local_lab.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "controller/cli/output.h"
+#include "controller/cli/playbook_file.h"
+#include "controller/cli/run_state.h"
+#include "controller/plan/playbook_loader.h"
+
+namespace labrack::cli {
+namespace {
+
+config::Colour ErrorColour(const Call& call) {
+  return call.terminal.error_colour ? config::Colour::kAlways : config::Colour::kNever;
+}
+
+// Runs of a lab that was killed would be carried on by the agents that are about to start, in the
+// way of the run that is wanted now.
+Result<void> CancelLeftovers(Lab& lab) {
+  const Result<v1::ListRunsReply> runs = lab.client().ListRuns(0);
+  if (!runs) return std::unexpected(runs.error());
+  for (const v1::RunSummary& run : runs->runs()) {
+    if (HasEnded(run.state())) continue;
+    Say(fmt::format("{}: left unfinished by a lab that was killed; cancelling it", run.run_id()));
+    const Result<v1::CancelReply> cancelled =
+        lab.client().Cancel(run.run_id(), "the lab on this machine was killed");
+    if (!cancelled) return std::unexpected(cancelled.error());
+  }
+  return {};
+}
+
+}  // namespace
+
+std::optional<ExitCode> CheckPlaybook(const Call& call, CheckedPlaybook& checked) {
+  const auto trials = static_cast<std::uint32_t>(call.arguments.Integer("trials").value_or(0));
+  config::Problems problems;
+  if (ReadPlaybook(call.arguments.Operand(0), call.arguments.All("set"), trials, checked.source,
+                   problems)) {
+    std::expected<plan::LoadedPlaybook, config::Problems> loaded =
+        plan::LoadPlaybook(checked.source);
+    if (loaded) {
+      checked.playbook = std::move(loaded->playbook);
+      return std::nullopt;
+    }
+    problems = loaded.error();
+  }
+  WriteErr(config::RenderAll(problems, checked.source.text(), ErrorColour(call)));
+  return ExitCode::kPlaybookInvalid;
+}
+
+ExitCode PrintRefusal(const Call& call, const v1::PlanReply& reply, const std::string& text) {
+  WriteErr(config::RenderAll(ProblemsOf(reply), text, ErrorColour(call)));
+  if (reply.safety_refusal()) return ExitCode::kRefusedBySafety;
+  // The playbook is right; another fleet, or this one later, can run it.
+  if (reply.fleet_refusal()) return ExitCode::kLabFailed;
+  return ExitCode::kPlaybookInvalid;
+}
+
+AgentsOptions AgentsFor(const Call& call, const v1::Playbook* playbook) {
+  AgentsOptions options;
+  std::int64_t needed = 1;
+  if (playbook != nullptr) {
+    needed = std::max<std::int64_t>(1, playbook->hosts().min());
+    options.labels.insert(playbook->hosts().match().begin(), playbook->hosts().match().end());
+  }
+  needed = std::min(needed, static_cast<std::int64_t>(kAgentsMax));
+  options.count = static_cast<std::size_t>(call.arguments.Integer("agents").value_or(needed));
+  options.allow_exec = call.arguments.Flag("allow-exec");
+  options.directories = call.arguments.All("allow-dir");
+  return options;
+}
+
+Result<std::unique_ptr<Lab>> OpenLabToWork(const Call& call, const v1::Playbook* playbook,
+                                           const Interrupts& interrupts) {
+  if (const std::optional<std::string> address = call.arguments.Text("controller")) {
+    return Lab::Connect(*address);
+  }
+  const Result<std::filesystem::path> state = StateDirectory(call);
+  if (!state) return std::unexpected(state.error());
+  Result<std::unique_ptr<Lab>> lab = Lab::OpenAlone(*state);
+  if (!lab) return lab;
+  if (Result<void> cancelled = CancelLeftovers(**lab); !cancelled) {
+    return std::unexpected(cancelled.error());
+  }
+  const AgentsOptions options = AgentsFor(call, playbook);
+  if (Result<void> started = (*lab)->StartAgents(options, interrupts); !started) {
+    CloseLab(call, **lab);
+    return std::unexpected(started.error());
+  }
+  return lab;
+}
+
+bool CloseLab(const Call& call, Lab& lab) {
+  const Result<void> closed = lab.Close();
+  if (closed) return true;
+  FailWith(call, closed.error(), ExitCode::kLabFailed);
+  Say("something of it may be left; the next `labrack run` cleans it up");
+  return false;
+}
+
+}  // namespace labrack::cli

@@ -1,0 +1,135 @@
+#include "controller/cli/playbook_file.h"
+
+#include <algorithm>
+#include <filesystem>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "controller/cli/output.h"
+#include "controller/plan/playbook_loader.h"
+
+namespace labrack::cli {
+namespace {
+
+// Of a playbook and of each job file; the YAML reader's own limit is the same.
+constexpr std::size_t kPlaybookBytesMax = 1 << 20;
+constexpr std::size_t kGithubMax = 10;
+
+// Workflow commands end at a line's end and cut properties at , and :.
+std::string GithubText(const std::string& text, bool property) {
+  std::string out;
+  for (const char c : text) {
+    switch (c) {
+      case '%':
+        out += "%25";
+        break;
+      case '\r':
+        out += "%0D";
+        break;
+      case '\n':
+        out += "%0A";
+        break;
+      case ':':
+        out += property ? "%3A" : ":";
+        break;
+      case ',':
+        out += property ? "%2C" : ",";
+        break;
+      default:
+        out += c;
+    }
+  }
+  return out;
+}
+
+std::string GithubLine(const config::Problem& problem) {
+  std::string place = fmt::format("title={}", GithubText(problem.code, true));
+  if (!problem.file.empty()) place += fmt::format(",file={}", GithubText(problem.file, true));
+  if (problem.span.begin.line > 0) {
+    place += fmt::format(",line={},col={},endLine={},endColumn={}", problem.span.begin.line,
+                         problem.span.begin.column, problem.span.end.line, problem.span.end.column);
+  }
+  std::string text = problem.message;
+  for (const std::string& note : problem.notes) text += "\nnote: " + note;
+  for (const std::string& help : problem.helps) text += "\nhelp: " + help;
+  return fmt::format("::error {}::{}\n", place, GithubText(text, false));
+}
+
+}  // namespace
+
+bool ReadPlaybook(const std::string& path, const std::vector<std::string>& sets,
+                  std::uint32_t trials, v1::PlaybookSource& source, config::Problems& problems) {
+  source.set_file(path);
+  source.set_trials(trials);
+  for (const std::string& set : sets) source.add_set(set);
+  Result<std::string> text = ReadWholeFile(path, kPlaybookBytesMax);
+  if (!text) {
+    config::Problem problem;
+    problem.code = "LR101";
+    problem.message = fmt::format("the playbook cannot be read: {}", text.error().ToString());
+    problem.file = path;
+    problems.Add(std::move(problem));
+    return false;
+  }
+  source.set_text(std::move(*text));
+  const std::filesystem::path directory = std::filesystem::path(path).parent_path();
+  for (const std::string& name : plan::AttachmentPaths(source.text())) {
+    Result<std::string> attachment = ReadWholeFile((directory / name).string(), kPlaybookBytesMax);
+    if (attachment) (*source.mutable_attachments())[name] = std::move(*attachment);
+  }
+  return true;
+}
+
+config::Problems ProblemsOf(const v1::PlanReply& reply) {
+  config::Problems problems;
+  for (const v1::SourceProblem& sent : reply.problems()) {
+    config::Problem problem;
+    problem.code = sent.code();
+    problem.message = sent.message();
+    problem.file = sent.file();
+    problem.span = {.begin = {sent.line(), sent.column()},
+                    .end = {sent.end_line(), sent.end_column()}};
+    problem.label = sent.label();
+    problem.notes.assign(sent.notes().begin(), sent.notes().end());
+    problem.helps.assign(sent.helps().begin(), sent.helps().end());
+    problems.Add(std::move(problem));
+  }
+  return problems;
+}
+
+std::string ProblemsJson(const std::string& file, const config::Problems& problems) {
+  nlohmann::json list = nlohmann::json::array();
+  for (const config::Problem& problem : problems.list()) {
+    nlohmann::json one = {{"code", problem.code}, {"message", problem.message}};
+    if (!problem.file.empty()) one["file"] = problem.file;
+    if (problem.span.begin.line > 0) {
+      one["line"] = problem.span.begin.line;
+      one["column"] = problem.span.begin.column;
+      one["end_line"] = problem.span.end.line;
+      one["end_column"] = problem.span.end.column;
+    }
+    if (!problem.label.empty()) one["label"] = problem.label;
+    if (!problem.notes.empty()) one["notes"] = problem.notes;
+    if (!problem.helps.empty()) one["helps"] = problem.helps;
+    list.push_back(std::move(one));
+  }
+  const nlohmann::json whole = {{"file", file},
+                                {"valid", problems.empty()},
+                                {"problem_count", problems.total()},
+                                {"problems", std::move(list)}};
+  return whole.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
+}
+
+std::string ProblemsGithub(const config::Problems& problems) {
+  std::string out;
+  const std::size_t shown = std::min(problems.list().size(), kGithubMax);
+  for (std::size_t i = 0; i < shown; ++i) out += GithubLine(problems.list()[i]);
+  if (problems.total() > shown) {
+    out += fmt::format("::notice::{} more problems; labrack validate shows them all\n",
+                       problems.total() - shown);
+  }
+  return out;
+}
+
+}  // namespace labrack::cli

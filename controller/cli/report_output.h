@@ -1,0 +1,20 @@
+// A report on its way out: the table on standard output, and files for other programs.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "controller/cli/verb.h"
+#include "labrack/v1/control.pb.h"
+
+namespace labrack::cli {
+
+// --json, --junit, --markdown and --strict.
+std::vector<Option> WithReportOptions(std::vector<Option> options);
+bool WantsReportFiles(const Call& call);
+
+// Prints the table and writes the files that the options ask for; "-" puts one of them on standard
+// output in the table's place. The exit code is the report's, or 5 when a file cannot be written.
+ExitCode PutOutReport(const Call& call, const v1::Report& report);
+
+}  // namespace labrack::cli

@@ -1,0 +1,38 @@
+// labrack cancel: asks a run to stop and clean up.
+#include <fmt/format.h>
+
+#include "controller/cli/output.h"
+#include "controller/cli/verb.h"
+#include "controller/report/lists.h"
+
+namespace labrack::cli {
+namespace {
+
+ExitCode Cancel(const Call& call) {
+  Result<std::unique_ptr<Lab>> lab = OpenLabToLook(call);
+  if (!lab) return FailWith(call, lab.error(), ExitCode::kLabFailed);
+  const std::string& run = call.arguments.Operand(0);
+  const Result<v1::CancelReply> reply = (*lab)->client().Cancel(
+      run, call.arguments.Text("reason").value_or("cancelled by `labrack cancel`"));
+  if (!reply) return FailWith(call, reply.error());
+  Say(fmt::format("{}: {}", run, report::FormatRunState(reply->state())));
+  return ExitCode::kPassed;
+}
+
+}  // namespace
+
+const Verb& CancelVerb() {
+  static const Verb verb = {.name = "cancel",
+                            .group = "do",
+                            .summary = "stop a run; its trials are torn down, results are kept",
+                            .details = "Returns at once; `labrack wait RUN` waits for the end.",
+                            .operands = {{"RUN"}},
+                            .options = WithLabOptions({{.name = "reason",
+                                                        .kind = ValueKind::kText,
+                                                        .value = "TEXT",
+                                                        .help = "kept with the run"}}),
+                            .run = Cancel};
+  return verb;
+}
+
+}  // namespace labrack::cli

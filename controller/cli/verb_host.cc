@@ -1,0 +1,106 @@
+// labrack host ls, host show and disk ls: what the fleet has. Without --controller: this machine,
+// as an agent on it sees it.
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "controller/cli/local_lab.h"
+#include "controller/cli/output.h"
+#include "controller/cli/verb.h"
+#include "controller/report/json.h"
+#include "controller/report/lists.h"
+#include "storage/base/config/source.h"
+
+namespace labrack::cli {
+namespace {
+
+ExitCode PutOutHosts(const Call& call, const v1::HostsReply& hosts) {
+  WriteOut(call.arguments.Flag("json") ? report::FormatMessageJson("labrack.hosts", hosts)
+                                       : report::FormatHosts(hosts));
+  return ExitCode::kPassed;
+}
+
+ExitCode PutOutDisks(const Call& call, const v1::HostsReply& hosts) {
+  WriteOut(call.arguments.Flag("json") ? report::FormatMessageJson("labrack.hosts", hosts)
+                                       : report::FormatDisks(hosts));
+  return ExitCode::kPassed;
+}
+
+ExitCode PutOutHost(const Call& call, const v1::HostsReply& hosts) {
+  const std::string& wanted = call.arguments.Operand(0);
+  std::vector<std::string> names;
+  for (const v1::HostRecord& host : hosts.hosts()) {
+    if (host.agent_id() != wanted && host.inventory().host_name() != wanted) {
+      names.push_back(host.agent_id());
+      continue;
+    }
+    WriteOut(call.arguments.Flag("json") ? report::FormatMessageJson("labrack.host", host)
+                                         : report::FormatHost(host));
+    return ExitCode::kPassed;
+  }
+  const std::string nearest = config::Nearest(wanted, names);
+  return FailWith(call,
+                  Error(Errc::kNotFound,
+                        fmt::format("no host `{}`; {}", wanted,
+                                    nearest.empty() ? "`labrack host ls` lists them"
+                                                    : fmt::format("did you mean `{}`?", nearest))),
+                  ExitCode::kUsage);
+}
+
+// The hosts of the controller, or of this machine: of the lab that is running here, else of agents
+// that are started to ask them.
+template <typename PutOut>
+ExitCode AskHosts(const Call& call, PutOut put_out) {
+  Interrupts interrupts;
+  Result<std::unique_ptr<Lab>> lab = OpenLabToWork(call, nullptr, interrupts);
+  if (!lab && lab.error().code() == Errc::kBusy) lab = OpenLabToLook(call);
+  if (!lab) {
+    if (interrupts.signal()) return static_cast<ExitCode>(interrupts.exit_code());
+    return FailWith(call, lab.error(), ExitCode::kLabFailed);
+  }
+  const Result<v1::HostsReply> hosts = (*lab)->client().Hosts();
+  const ExitCode code = hosts ? put_out(call, *hosts) : FailWith(call, hosts.error());
+  CloseLab(call, **lab);
+  return code;
+}
+
+ExitCode HostLs(const Call& call) { return AskHosts(call, PutOutHosts); }
+ExitCode HostShow(const Call& call) { return AskHosts(call, PutOutHost); }
+ExitCode DiskLs(const Call& call) { return AskHosts(call, PutOutDisks); }
+
+}  // namespace
+
+const Verb& HostLsVerb() {
+  static const Verb verb = {.name = "host ls",
+                            .group = "fleet",
+                            .summary = "the hosts",
+                            .details = "Without --controller: this machine.",
+                            .operands = {},
+                            .options = WithLabOptions(WithAgentOptions({JsonFlag()})),
+                            .run = HostLs};
+  return verb;
+}
+
+const Verb& HostShowVerb() {
+  static const Verb verb = {.name = "host show",
+                            .group = "fleet",
+                            .summary = "what a host has and which stacks it can build",
+                            .details = "Without --controller: this machine, as agent-1.",
+                            .operands = {{"HOST"}},
+                            .options = WithLabOptions(WithAgentOptions({JsonFlag()})),
+                            .run = HostShow};
+  return verb;
+}
+
+const Verb& DiskLsVerb() {
+  static const Verb verb = {.name = "disk ls",
+                            .group = "fleet",
+                            .summary = "what each host lends, and what it refuses to and why",
+                            .details = "Without --controller: this machine.",
+                            .operands = {},
+                            .options = WithLabOptions(WithAgentOptions({JsonFlag()})),
+                            .run = DiskLs};
+  return verb;
+}
+
+}  // namespace labrack::cli

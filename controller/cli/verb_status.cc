@@ -1,0 +1,34 @@
+// labrack status: where a run stands now.
+#include "controller/cli/output.h"
+#include "controller/cli/verb.h"
+#include "controller/report/json.h"
+#include "controller/report/lists.h"
+
+namespace labrack::cli {
+namespace {
+
+ExitCode Status(const Call& call) {
+  Result<std::unique_ptr<Lab>> lab = OpenLabToLook(call);
+  if (!lab) return FailWith(call, lab.error(), ExitCode::kLabFailed);
+  const Result<v1::RunRecord> run = (*lab)->client().ShowRun(call.arguments.Operand(0));
+  if (!run) return FailWith(call, run.error());
+  WriteOut(call.arguments.Flag("json") ? report::FormatRunJson(*run) : report::FormatStatus(*run));
+  return ExitCode::kPassed;
+}
+
+}  // namespace
+
+const Verb& StatusVerb() {
+  static const Verb verb = {.name = "status",
+                            .group = "look",
+                            .summary = "where a run and its trials stand",
+                            .details =
+                                "Exits 0 whatever the run's verdict; `wait` and `show` give "
+                                "the verdict as exit code.",
+                            .operands = {{"RUN"}},
+                            .options = WithLabOptions({JsonFlag()}),
+                            .run = Status};
+  return verb;
+}
+
+}  // namespace labrack::cli

@@ -1,0 +1,560 @@
+// Goal: the labrack that users run keeps its promises: every mistake is answered, a run ends in a
+// table, files and the right exit code, an interrupted run leaves nothing behind, and daemons give
+// what the lab on one machine gives. Method: the real binaries, each test in a state directory of
+// its own, playbooks of `dir` stacks that take a second or two.
+#include <algorithm>
+#include <chrono>
+#include <cstdlib>
+#include <fcntl.h>
+#include <filesystem>
+#include <fstream>
+#include <signal.h>
+#include <sys/stat.h>
+#include <thread>
+#include <unistd.h>
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include "agent/exec/child.h"
+#include "agent/exec/run.h"
+#include "storage/base/exit_codes.h"
+#include "tests/e2e/xml.h"
+
+namespace labrack {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::MatchesRegex;
+using ::testing::Not;
+using namespace std::chrono_literals;
+namespace fs = std::filesystem;
+
+constexpr const char* kTiny = R"(playbook: tiny
+stacks:
+  left: {host: {dir: {}}}
+  right: {host: {dir: {}}}
+workloads:
+  pages: {sync_pages: {size: 4KiB, file: 1MiB, duration: 200ms}}
+trials: 4
+)";
+
+// Long enough to be interrupted in the middle of a measurement. As root it has loop devices and
+// mounts to clean up.
+constexpr const char* kLong = R"(playbook: long
+disks: {count: 1, size: 64MiB}
+stacks:
+  ext4: {host: {ext4: {}}, if_unsupported: directory}
+workloads:
+  pages: {sync_pages: {size: 4KiB, file: 4MiB, duration: 60s}}
+trials: 4
+)";
+
+std::string ReadAll(const fs::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  return std::string(std::istreambuf_iterator<char>(file), {});
+}
+
+bool WaitUntil(Nanoseconds limit, const std::function<bool()>& is_so) {
+  const TimePoint until = MonotonicClock().Now() + limit;
+  while (!is_so()) {
+    if (MonotonicClock().Now() >= until) return false;
+    std::this_thread::sleep_for(20ms);
+  }
+  return true;
+}
+
+class CliTest : public ::testing::Test {
+ protected:
+  CliTest() {
+    std::string pattern = fs::temp_directory_path() / "labrack-cli-XXXXXX";
+    directory_ = mkdtemp(pattern.data());
+  }
+  ~CliTest() override {
+    EXPECT_THAT(OurProcesses(), ::testing::IsEmpty());
+    fs::remove_all(directory_);
+  }
+
+  fs::path Write(const std::string& name, const std::string& text) {
+    std::ofstream(directory_ / name, std::ios::binary) << text;
+    return directory_ / name;
+  }
+  fs::path StateDirectory() const { return directory_ / "state" / "labrack"; }
+
+  exec::Command Labrack(std::vector<std::string> words) const {
+    exec::Command command;
+    command.words = {std::string(LABRACK_BIN_DIR) + "/labrack"};
+    command.words.insert(command.words.end(), words.begin(), words.end());
+    command.directory = directory_;
+    command.environment = {
+        {"HOME", directory_}, {"XDG_STATE_HOME", directory_ / "state"}, {"USER", "tester"}};
+    command.timeout = 120s;
+    return command;
+  }
+  exec::Outcome Run(const std::vector<std::string>& words) const {
+    const Result<exec::Outcome> outcome = exec::Run(Labrack(words));
+    EXPECT_TRUE(outcome) << outcome.error().ToString();
+    return outcome.value_or(exec::Outcome{});
+  }
+
+  // A labrack in the background, its output in files.
+  struct Background {
+    exec::Child child;
+    fs::path output;
+    fs::path errors;
+  };
+  Background Start(const std::string& name, const exec::Command& command, int input = -1) {
+    const fs::path output = directory_ / (name + ".out");
+    const fs::path errors = directory_ / (name + ".err");
+    const Descriptor out(open(output.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0644));
+    const Descriptor err(open(errors.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0644));
+    Result<exec::Child> child = exec::Child::Spawn(
+        command, {.input_fd = input, .output_fd = out.get(), .errors_fd = err.get()});
+    EXPECT_TRUE(child) << child.error().ToString();
+    return {std::move(*child), output, errors};
+  }
+  static int ExitCodeOf(Background& background, Nanoseconds limit = 120s) {
+    const Result<exec::ExitStatus> status =
+        background.child.WaitUntil(MonotonicClock().Now() + limit);
+    if (!status) {
+      EXPECT_TRUE(background.child.KillGroup());
+      ADD_FAILURE() << "still running: " << ReadAll(background.errors);
+      return -1;
+    }
+    return status->exit_code;
+  }
+
+  // Command lines of processes that name our directory; labrack itself names it too.
+  std::vector<std::string> OurProcesses() const {
+    std::vector<std::string> found;
+    std::error_code error;
+    for (const auto& entry : fs::directory_iterator("/proc", error)) {
+      const std::string name = entry.path().filename();
+      if (!std::ranges::all_of(name, [](unsigned char c) { return std::isdigit(c) != 0; }))
+        continue;
+      std::string line = ReadAll(entry.path() / "cmdline");
+      std::ranges::replace(line, '\0', ' ');
+      if (line.contains(directory_.string())) found.push_back(name + ": " + line);
+    }
+    return found;
+  }
+
+  // What a trial can leave behind: processes, mounts, loop devices, files of disks and trials.
+  std::vector<std::string> Leftovers() const {
+    std::vector<std::string> found = OurProcesses();
+    std::ifstream mounts("/proc/self/mounts");
+    for (std::string line; std::getline(mounts, line);) {
+      if (line.contains(directory_.string())) found.push_back("mount: " + line);
+    }
+    std::error_code error;
+    for (const auto& entry : fs::directory_iterator("/sys/block", error)) {
+      const std::string backing = ReadAll(entry.path() / "loop" / "backing_file");
+      if (backing.contains(directory_.string())) found.push_back("loop: " + backing);
+    }
+    for (const auto& entry : fs::recursive_directory_iterator(StateDirectory(), error)) {
+      const std::string folder = entry.path().parent_path().filename();
+      if (folder == "disks" || folder == "mounts" || folder == "trials") {
+        found.push_back("file: " + entry.path().string());
+      }
+    }
+    return found;
+  }
+
+  // The id of the newest run, from the catalog.
+  std::string NewestRun() const {
+    const exec::Outcome listed = Run({"ls", "--json"});
+    EXPECT_EQ(listed.exit_code, 0) << listed.errors;
+    const nlohmann::json json = nlohmann::json::parse(listed.output, nullptr, false);
+    EXPECT_FALSE(json.is_discarded()) << listed.output;
+    if (json.is_discarded() || json["runs"].empty()) return "";
+    return json["runs"][0]["run_id"];
+  }
+
+  fs::path directory_;
+};
+
+std::size_t Count(const std::string& text, const std::string& part) {
+  std::size_t count = 0;
+  for (std::size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) {
+    ++count;
+  }
+  return count;
+}
+
+TEST_F(CliTest, SixMistakesGiveSixErrorsAndTouchNothing) {
+  Write("bad.yaml", R"(playbook: Bad Name
+stakcs: {}
+stacks:
+  a: {host: {dir: {}}}
+  b: {host: {ext5: {}}}
+workloads:
+  pages: {sync_pages: {size: 4k, file: 1MiB, duration: 200ms}}
+  more: {random: {blok: 4KiB}}
+trials: 0
+)");
+  for (const char* verb : {"validate", "run", "plan"}) {
+    const exec::Outcome outcome = Run({verb, "bad.yaml"});
+    EXPECT_EQ(outcome.exit_code, ToInt(ExitCode::kPlaybookInvalid)) << outcome.errors;
+    EXPECT_EQ(Count(outcome.errors, "error[LR"), 6U) << outcome.errors;
+    EXPECT_EQ(Count(outcome.errors, "--> bad.yaml:"), 6U);
+    EXPECT_GE(Count(outcome.errors, "^"), 6U);
+    EXPECT_GE(Count(outcome.errors, "= help: "), 6U);
+    EXPECT_THAT(outcome.errors, HasSubstr("did you mean `stacks`?"));
+    EXPECT_EQ(outcome.output, "");
+  }
+  EXPECT_FALSE(fs::exists(directory_ / "state"));
+}
+
+TEST_F(CliTest, HostileYamlGivesOneClearErrorEach) {
+  const std::string bomb = [] {
+    std::string text = "a: &a [x, x, x, x, x, x, x, x, x]\n";
+    for (char c = 'b'; c <= 'i'; ++c) {
+      const std::string before(1, static_cast<char>(c - 1));
+      text += fmt::format("{0}: &{0} [*{1}, *{1}, *{1}, *{1}, *{1}, *{1}, *{1}]\n", c, before);
+    }
+    return text;
+  }();
+  const std::vector<std::pair<std::string, std::string>> files = {
+      {"quote.yaml", "playbook: \"tiny\nstacks: {}\n"},
+      {"twice.yaml", std::string(kTiny) + "trials: 5\n"},
+      {"two.yaml", std::string(kTiny) + "---\nplaybook: other\n"},
+      {"brackets.yaml", "playbook: " + std::string(600, '[') + "\n"},
+      {"laughs.yaml", bomb},
+      {"empty.yaml", ""},
+      {"zeros.yaml", std::string(1000, '\0')},
+  };
+  for (const auto& [name, text] : files) {
+    Write(name, text);
+    const exec::Outcome outcome = Run({"run", name});
+    EXPECT_EQ(outcome.exit_code, ToInt(ExitCode::kPlaybookInvalid)) << name << outcome.errors;
+    EXPECT_GE(Count(outcome.errors, "error[LR"), 1U) << name << outcome.errors;
+    EXPECT_LT(outcome.wall, 5s) << name;
+  }
+  EXPECT_FALSE(fs::exists(directory_ / "state"));
+}
+
+TEST_F(CliTest, ValidateSpeaksToOtherPrograms) {
+  Write("tiny.yaml", kTiny);
+  const exec::Outcome right = Run({"validate", "tiny.yaml"});
+  EXPECT_EQ(right.exit_code, 0) << right.errors;
+  EXPECT_THAT(right.output, HasSubstr("tiny.yaml: valid: 2 cells, 4 trials of each"));
+
+  Write("bad.yaml", std::string(kTiny) + "tirals: 5\n");
+  const exec::Outcome json = Run({"validate", "bad.yaml", "--format=json"});
+  EXPECT_EQ(json.exit_code, ToInt(ExitCode::kPlaybookInvalid));
+  const nlohmann::json parsed = nlohmann::json::parse(json.output, nullptr, false);
+  ASSERT_FALSE(parsed.is_discarded()) << json.output;
+  EXPECT_EQ(parsed["problem_count"], 1);
+  EXPECT_EQ(parsed["problems"][0]["line"], 8);
+
+  const exec::Outcome github = Run({"validate", "bad.yaml", "--format", "github"});
+  EXPECT_THAT(github.output, HasSubstr("::error title=LR203,file=bad.yaml,line=8,col=1"));
+}
+
+TEST_F(CliTest, FieldsAndCodesAreExplained) {
+  const exec::Outcome field = Run({"explain", "sync_pages.size"});
+  EXPECT_EQ(field.exit_code, 0) << field.errors;
+  EXPECT_THAT(field.output, HasSubstr("2KiB"));
+  EXPECT_THAT(Run({"explain", "LR203"}).output, HasSubstr("LR203: unknown field"));
+  const exec::Outcome wrong = Run({"explain", "LR20x"});
+  EXPECT_EQ(wrong.exit_code, ToInt(ExitCode::kUsage));
+  EXPECT_THAT(wrong.errors, HasSubstr("did you mean `LR20"));
+}
+
+TEST_F(CliTest, TheSchemaIsJson) {
+  const exec::Outcome outcome = Run({"schema"});
+  const nlohmann::json json = nlohmann::json::parse(outcome.output, nullptr, false);
+  ASSERT_FALSE(json.is_discarded());
+  EXPECT_TRUE(json["properties"].contains("stacks"));
+}
+
+TEST_F(CliTest, UsageErrorsExitWithTwoAndSayWhatWouldBeRight) {
+  Write("tiny.yaml", kTiny);
+  const std::vector<std::pair<std::vector<std::string>, std::string>> calls = {
+      {{"rnu", "tiny.yaml"}, "did you mean `run`?"},
+      {{"host"}, "write one of: host ls, host show"},
+      {{"run"}, "PLAYBOOK is missing"},
+      {{"run", "tiny.yaml", "--trails", "3"}, "did you mean `--trials`?"},
+      {{"run", "tiny.yaml", "--trials", "0"}, "write 1 to 1000"},
+      {{"run", "tiny.yaml", "--detach"}, "--detach needs --controller"},
+      {{"run", "tiny.yaml", "--agents", "2", "--controller", "127.0.0.1:1"}, "--agents is for"},
+      {{"show", "r-none"}, "r-none"},
+      {{}, "labrack run"}};
+  for (const auto& [words, expected] : calls) {
+    const exec::Outcome outcome = Run(words);
+    EXPECT_EQ(outcome.exit_code, ToInt(ExitCode::kUsage)) << expected << outcome.errors;
+    EXPECT_THAT(outcome.errors, HasSubstr(expected));
+    EXPECT_EQ(outcome.output, "");
+  }
+}
+
+TEST_F(CliTest, AWrongSettingIsShownAtItsPlace) {
+  Write(".labrack.yaml", "progres: plain\n");
+  const exec::Outcome outcome = Run({"version"});
+  EXPECT_EQ(outcome.exit_code, ToInt(ExitCode::kUsage));
+  EXPECT_THAT(outcome.errors, HasSubstr("--> ./.labrack.yaml:1:1"));
+  EXPECT_THAT(outcome.errors, HasSubstr("did you mean `progress`?"));
+}
+
+TEST_F(CliTest, NoControllerIsALabFailure) {
+  const exec::Outcome outcome = Run({"ls", "--controller", "127.0.0.1:1"});
+  EXPECT_EQ(outcome.exit_code, ToInt(ExitCode::kLabFailed));
+  EXPECT_THAT(outcome.errors, HasSubstr("127.0.0.1:1"));
+}
+
+TEST_F(CliTest, PlanNamesHostsAndWritesNoDisk) {
+  Write("tiny.yaml", kTiny);
+  const exec::Outcome outcome = Run({"plan", "tiny.yaml", "--agents", "2"});
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.errors;
+  EXPECT_THAT(outcome.output, HasSubstr("agent-1"));
+  EXPECT_THAT(outcome.output, HasSubstr("agent-2"));
+  EXPECT_THAT(Leftovers(), ::testing::IsEmpty());
+  const exec::Outcome again = Run({"plan", "tiny.yaml", "--agents", "2"});
+  EXPECT_EQ(again.output, outcome.output);
+}
+
+TEST_F(CliTest, ARunWithOneAgentEndsInTableFilesAndCatalog) {
+  Write("tiny.yaml", kTiny);
+  const exec::Outcome outcome =
+      Run({"run", "tiny.yaml", "--json", "r.json", "--junit", "r.xml", "--markdown", "r.md"});
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.errors << outcome.output;
+  EXPECT_THAT(outcome.output, HasSubstr("right"));
+  EXPECT_THAT(outcome.output, HasSubstr("pages"));
+  EXPECT_THAT(outcome.errors, HasSubstr("state=running"));
+  EXPECT_THAT(outcome.errors, HasSubstr("trial=8 "));
+  EXPECT_THAT(outcome.errors, HasSubstr("state=done"));
+  EXPECT_THAT(outcome.errors, Not(HasSubstr("\r")));
+  EXPECT_THAT(outcome.errors, Not(HasSubstr("\033")));
+  EXPECT_THAT(Leftovers(), ::testing::IsEmpty());
+
+  const nlohmann::json report =
+      nlohmann::json::parse(ReadAll(directory_ / "r.json"), nullptr, false);
+  ASSERT_FALSE(report.is_discarded());
+  EXPECT_EQ(report["report"]["trials_valid"], 8);
+  EXPECT_EQ(report["report"]["exit_code"], 0);
+  EXPECT_TRUE(XmlIsWellFormed(ReadAll(directory_ / "r.xml"))) << ReadAll(directory_ / "r.xml");
+  EXPECT_THAT(ReadAll(directory_ / "r.xml"), HasSubstr("<testsuites"));
+  EXPECT_THAT(ReadAll(directory_ / "r.md"), HasSubstr("| "));
+
+  const std::string run = NewestRun();
+  const exec::Outcome shown = Run({"show", run});
+  EXPECT_EQ(shown.exit_code, 0) << shown.errors;
+  EXPECT_EQ(shown.output, outcome.output);
+  EXPECT_THAT(Run({"status", run}).output, HasSubstr(run));
+  EXPECT_THAT(Run({"ls"}).output, HasSubstr(run));
+  EXPECT_EQ(Run({"wait", run}).exit_code, 0);
+  EXPECT_EQ(Run({"watch", run}).exit_code, 0);
+  EXPECT_THAT(Run({"export", run, "--as", "openmetrics"}).output, ::testing::EndsWith("# EOF\n"));
+  EXPECT_THAT(Run({"export", run, "--as", "csv"}).output, HasSubstr(","));
+  for (const char* form : {"json", "fio"}) {
+    const exec::Outcome exported = Run({"export", run, "--as", form});
+    EXPECT_EQ(exported.exit_code, 0) << exported.errors;
+    EXPECT_FALSE(nlohmann::json::parse(exported.output, nullptr, false).is_discarded()) << form;
+  }
+
+  const exec::Outcome second = Run({"run", "tiny.yaml", "--progress=none"});
+  EXPECT_EQ(second.exit_code, 0) << second.errors;
+  EXPECT_EQ(second.errors, "");
+  const exec::Outcome compared = Run({"compare", run, NewestRun()});
+  EXPECT_THAT(compared.exit_code, ::testing::AnyOf(0, 1)) << compared.errors;
+  EXPECT_THAT(compared.output, HasSubstr("pages"));
+}
+
+TEST_F(CliTest, ThreeAgentsStartTogether) {
+  Write("tiny.yaml", kTiny);
+  const exec::Outcome outcome = Run({"run", "tiny.yaml", "--agents", "3", "--json", "-"});
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.errors << outcome.output;
+  const nlohmann::json report = nlohmann::json::parse(outcome.output, nullptr, false);
+  ASSERT_FALSE(report.is_discarded()) << outcome.output;
+  EXPECT_EQ(report["report"]["hosts_count"], 3);
+  EXPECT_EQ(report["report"]["trials_valid"], 8);
+  EXPECT_GT(report["report"]["overlap_min"], 0.5);
+  EXPECT_THAT(Leftovers(), ::testing::IsEmpty());
+}
+
+TEST_F(CliTest, WhenTheReportCannotBeWrittenTheRunDoesNotPass) {
+  Write("tiny.yaml", kTiny);
+  const exec::Outcome outcome =
+      Run({"run", "tiny.yaml", "--trials", "1", "--json", "missing/r.json"});
+  EXPECT_EQ(outcome.exit_code, ToInt(ExitCode::kLabFailed)) << outcome.errors;
+  EXPECT_THAT(outcome.errors, HasSubstr("missing/r.json"));
+  EXPECT_THAT(outcome.output, HasSubstr("pages"));
+}
+
+TEST_F(CliTest, StrictExitsWithFourWhenTheTrialsDoNotDecide) {
+  Write("tiny.yaml", kTiny);
+  const exec::Outcome outcome = Run({"run", "tiny.yaml", "--trials", "1", "--strict"});
+  EXPECT_EQ(outcome.exit_code, ToInt(ExitCode::kInconclusive)) << outcome.errors;
+}
+
+TEST_F(CliTest, CommandsNeedPermission) {
+  Write("exec.yaml", R"(playbook: commands
+stacks: {here: {host: {dir: {}}}}
+workloads: {nothing: {exec: {command: ["true"]}}}
+trials: 1
+)");
+  const exec::Outcome refused = Run({"run", "exec.yaml"});
+  EXPECT_NE(refused.exit_code, 0);
+  EXPECT_THAT(refused.errors, HasSubstr("allow"));
+  const exec::Outcome allowed = Run({"run", "exec.yaml", "--allow-exec"});
+  EXPECT_EQ(allowed.exit_code, 0) << allowed.errors;
+}
+
+TEST_F(CliTest, TheFleetOfThisMachineIsListed) {
+  const exec::Outcome hosts = Run({"host", "ls"});
+  EXPECT_EQ(hosts.exit_code, 0) << hosts.errors;
+  EXPECT_THAT(hosts.output, HasSubstr("agent-1"));
+  EXPECT_THAT(Run({"host", "show", "agent-1"}).output, HasSubstr("ext4"));
+  EXPECT_THAT(Run({"disk", "ls"}).output, HasSubstr("file:"));
+  EXPECT_EQ(Run({"host", "show", "agent-9"}).exit_code, ToInt(ExitCode::kUsage));
+}
+
+class InterruptTest : public CliTest {
+ protected:
+  // Starts kLong and waits until both agents measure.
+  Background StartLong(const std::string& name) {
+    Write("long.yaml", kLong);
+    Background run = Start(name, Labrack({"run", "long.yaml", "--agents", "2", "--progress=json",
+                                          "--json", "r.json"}));
+    EXPECT_TRUE(WaitUntil(60s, [&] {
+      return Count(ReadAll(run.errors), "\"phase\":\"measure\"") >= 2;
+    })) << ReadAll(run.errors);
+    return run;
+  }
+};
+
+TEST_F(InterruptTest, CtrlCCleansUpAndExitsWith130) {
+  Background run = StartLong("run");
+  ASSERT_TRUE(run.child.Signal(SIGINT));
+  EXPECT_EQ(ExitCodeOf(run, 60s), ToInt(ExitCode::kInterrupted)) << ReadAll(run.errors);
+  EXPECT_THAT(Leftovers(), ::testing::IsEmpty());
+  EXPECT_THAT(ReadAll(run.errors), HasSubstr("cancelling the run"));
+  const nlohmann::json report =
+      nlohmann::json::parse(ReadAll(directory_ / "r.json"), nullptr, false);
+  ASSERT_FALSE(report.is_discarded());
+  EXPECT_EQ(report["report"]["exit_code"], ToInt(ExitCode::kCancelled));
+}
+
+TEST_F(InterruptTest, SigtermCleansUpAndExitsWith143) {
+  Background run = StartLong("run");
+  ASSERT_TRUE(run.child.Signal(SIGTERM));
+  EXPECT_EQ(ExitCodeOf(run, 60s), ToInt(ExitCode::kTerminated)) << ReadAll(run.errors);
+  EXPECT_THAT(Leftovers(), ::testing::IsEmpty());
+}
+
+TEST_F(InterruptTest, AgentsOfAKilledLabEndByThemselvesAndTheNextRunGoesOn) {
+  Background run = StartLong("run");
+  ASSERT_TRUE(run.child.Signal(SIGKILL));
+  ExitCodeOf(run, 10s);
+  EXPECT_TRUE(WaitUntil(60s, [&] { return OurProcesses().empty(); }))
+      << ::testing::PrintToString(OurProcesses());
+  Write("tiny.yaml", kTiny);
+  const exec::Outcome next = Run({"run", "tiny.yaml", "--agents", "2", "--trials", "1"});
+  EXPECT_EQ(next.exit_code, 0) << next.errors;
+  EXPECT_THAT(next.errors, HasSubstr("left unfinished"));
+  EXPECT_THAT(Leftovers(), ::testing::IsEmpty());
+}
+
+TEST_F(InterruptTest, ASecondRunIsToldAndLookersSeeTheFirst) {
+  Background run = StartLong("run");
+  Write("tiny.yaml", kTiny);
+  const exec::Outcome second = Run({"run", "tiny.yaml"});
+  EXPECT_EQ(second.exit_code, ToInt(ExitCode::kLabFailed));
+  EXPECT_THAT(second.errors, HasSubstr("another labrack (pid"));
+
+  const std::string id = NewestRun();
+  EXPECT_THAT(Run({"status", id}).output, HasSubstr("running"));
+  EXPECT_THAT(Run({"host", "ls"}).output, HasSubstr("agent-2"));
+  const exec::Outcome waited = Run({"wait", id, "--timeout", "500ms"});
+  EXPECT_EQ(waited.exit_code, ToInt(ExitCode::kWaitTimedOut)) << waited.errors;
+  EXPECT_EQ(Run({"cancel", id}).exit_code, 0);
+  EXPECT_EQ(ExitCodeOf(run, 60s), ToInt(ExitCode::kCancelled)) << ReadAll(run.errors);
+  EXPECT_THAT(Leftovers(), ::testing::IsEmpty());
+}
+
+// A controller and two agents as daemons, on free ports.
+class DaemonTest : public CliTest {
+ protected:
+  void SetUp() override {
+    Write("controller.yaml",
+          fmt::format("state: {}\nagents_listen: 127.0.0.1:{}\ncontrol_listen: 127.0.0.1:{}\n"
+                      "http_listen: \"\"\nheartbeat: 500ms\n",
+                      (directory_ / "daemon").string(), Port(0), Port(1)));
+    exec::Command controller = Labrack({});
+    controller.words = {std::string(LABRACK_BIN_DIR) + "/labrack-controller", "--config",
+                        directory_ / "controller.yaml"};
+    daemons_.push_back(Start("controller", controller));
+    for (const std::string name : {"st-01", "st-02"}) {
+      Write(name + ".yaml",
+            fmt::format("controller: 127.0.0.1:{}\nstate: {}\nname: {}\nmetrics_listen: \"\"\n"
+                        "labels: {{role: bench}}\n",
+                        Port(0), (directory_ / name).string(), name));
+      exec::Command agent = Labrack({});
+      agent.words = {std::string(LABRACK_BIN_DIR) + "/labrack-agent", "--config",
+                     directory_ / (name + ".yaml")};
+      daemons_.push_back(Start(name, agent));
+    }
+    ASSERT_TRUE(WaitUntil(
+        60s,
+        [&] {
+          return Count(Run({"host", "ls", "--controller", Address(), "--json"}).output, "ONLINE") ==
+                 2;
+        }))
+        << ReadAll(directory_ / "controller.err") << ReadAll(directory_ / "st-01.err");
+  }
+  void TearDown() override {
+    std::ranges::reverse(daemons_);
+    for (Background& daemon : daemons_) {
+      EXPECT_TRUE(daemon.child.Signal(SIGTERM));
+      ExitCodeOf(daemon, 60s);
+    }
+  }
+
+  // Of the dynamic range, so that tests that run side by side rarely meet; the bind would say so.
+  static int Port(int offset) { return 20'000 + getpid() % 10'000 * 2 + offset; }
+  static std::string Address() { return fmt::format("127.0.0.1:{}", Port(1)); }
+
+  std::vector<Background> daemons_;
+};
+
+TEST_F(DaemonTest, DaemonsGiveTheSameTableAndExitCodes) {
+  Write("tiny.yaml", kTiny);
+  const exec::Outcome outcome = Run({"run", "tiny.yaml", "--controller", Address()});
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.errors << outcome.output;
+  EXPECT_THAT(outcome.output, HasSubstr("right"));
+  EXPECT_FALSE(fs::exists(directory_ / "state"));
+
+  Write("long.yaml", kLong);
+  const exec::Outcome detached = Run({"run", "long.yaml", "--controller", Address(), "--detach"});
+  ASSERT_EQ(detached.exit_code, 0) << detached.errors;
+  const std::string id = detached.output.substr(0, detached.output.find('\n'));
+  EXPECT_EQ(Run({"wait", id, "--controller", Address(), "--timeout=300ms"}).exit_code,
+            ToInt(ExitCode::kWaitTimedOut));
+  EXPECT_EQ(Run({"cancel", id, "--controller", Address(), "--reason", "enough"}).exit_code, 0);
+  EXPECT_EQ(Run({"wait", id, "--controller", Address(), "--timeout=60s"}).exit_code,
+            ToInt(ExitCode::kCancelled));
+  EXPECT_THAT(Run({"show", id, "--controller", Address()}).output, HasSubstr("enough"));
+}
+
+TEST_F(DaemonTest, AControllerThatComesBackIsFoundAgain) {
+  Write("tiny.yaml", kTiny);
+  Background run =
+      Start("run", Labrack({"run", "tiny.yaml", "--trials", "8", "--controller", Address()}));
+  ASSERT_TRUE(WaitUntil(60s, [&] { return ReadAll(run.errors).contains("state=valid"); }));
+  ASSERT_TRUE(daemons_[0].child.Signal(SIGKILL));
+  ExitCodeOf(daemons_[0], 10s);
+  exec::Command controller = Labrack({});
+  controller.words = {std::string(LABRACK_BIN_DIR) + "/labrack-controller", "--config",
+                      directory_ / "controller.yaml"};
+  daemons_[0] = Start("controller", controller);
+  EXPECT_EQ(ExitCodeOf(run, 90s), 0) << ReadAll(run.errors);
+  EXPECT_THAT(ReadAll(run.errors), HasSubstr("lost; trying again"));
+  // Nothing is told twice.
+  EXPECT_EQ(Count(ReadAll(run.errors), "trial=1 cell=left/pages state=valid"), 1U)
+      << ReadAll(run.errors);
+}
+
+}  // namespace
+}  // namespace labrack
