@@ -7,6 +7,9 @@
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
+#include <spdlog/sinks/null_sink.h>
+#include <spdlog/sinks/rotating_file_sink.h>
+#include <spdlog/spdlog.h>
 
 #include "controller/api/controller.h"
 #include "controller/cli/output.h"
@@ -23,6 +26,8 @@ constexpr Nanoseconds kHolderLimit = std::chrono::seconds(10);
 constexpr Nanoseconds kHolderPoll = std::chrono::milliseconds(50);
 // On one machine agents report often, for the live view; heartbeats cost nothing there.
 constexpr Nanoseconds kLocalHeartbeat = std::chrono::seconds(1);
+constexpr std::size_t kLogBytesMax = 1 << 20;
+constexpr std::size_t kLogFilesMax = 3;
 
 // A text as YAML reads it back, whatever is in it.
 std::string Quoted(const std::string& text) {
@@ -51,6 +56,20 @@ Error AgentError(AgentProcess& agent) {
   return Error(Errc::kUnavailable, agent.name(),
                fmt::format("ended with {}; the end of its log:\n{}", agent.Ended().value_or("?"),
                            agent.LogTail()));
+}
+
+// Standard output carries results and the screen belongs to the progress view, so the controller's
+// log goes into a file beside its catalog. A log that cannot be written is not worth failing for.
+void LogToFile(const std::filesystem::path& path) {
+  try {
+    spdlog::set_default_logger(std::make_shared<spdlog::logger>(
+        "labrack", std::make_shared<spdlog::sinks::rotating_file_sink_mt>(
+                       path.string(), kLogBytesMax, kLogFilesMax)));
+    spdlog::flush_on(spdlog::level::info);
+  } catch (const spdlog::spdlog_ex&) {
+    spdlog::set_default_logger(std::make_shared<spdlog::logger>(
+        "labrack", std::make_shared<spdlog::sinks::null_sink_mt>()));
+  }
 }
 
 }  // namespace
@@ -140,6 +159,7 @@ Lab::~Lab() {
 }
 
 Result<void> Lab::StartController() {
+  LogToFile(state_ / "controller.log");
   v1::ControllerConfig config;
   config.set_state((state_ / "controller").string());
   config.set_agents_listen("127.0.0.1:0");
