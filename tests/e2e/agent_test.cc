@@ -178,10 +178,10 @@ TEST_F(AgentTest, WithoutAcknowledgementEverythingComesAgainAfterTheControllersD
   ASSERT_TRUE(WaitForResult()) << Log();
   EXPECT_GT(controller_.heard().repeated, 0U);
   controller_.Stop();
-  controller_.Start();
-  ASSERT_TRUE(WaitForHello(3)) << Log();
   controller_.set_acknowledge(true);
   const std::uint64_t before = controller_.heard().repeated;
+  controller_.Start();
+  ASSERT_TRUE(WaitForHello(3)) << Log();
   ASSERT_TRUE(controller_.WaitFor([&](const Heard& heard) { return heard.repeated > before; }))
       << Log();
   EXPECT_EQ(controller_.heard().result()->measurement().outcome(), v1::OUTCOME_OK);
