@@ -259,7 +259,10 @@ bool Agent::MayEnd(TimePoint now) {
                                       [](const Held& held) { return held.trial->sealed(); });
   if (!all_sealed) return false;
   if (!end_by_) end_by_ = now + kGoodbyeWait;
-  return held_.empty() || !welcome_ || now >= *end_by_;
+  const bool all_acknowledged = std::all_of(held_.begin(), held_.end(), [](const Held& held) {
+    return held.trial->tail().all_acknowledged();
+  });
+  return all_acknowledged || !welcome_ || now >= *end_by_;
 }
 
 // --- trials ---

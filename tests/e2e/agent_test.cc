@@ -3,6 +3,7 @@
 // acknowledged, and nothing stays behind. Method: the real agent and worker against a controller of
 // a few lines in this process.
 #include <csignal>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <memory>
@@ -10,6 +11,7 @@
 #include <thread>
 
 #include <gtest/gtest.h>
+#include <httplib.h>
 
 #include "tests/e2e/test_controller.h"
 #include "tests/e2e/trial_support.h"
@@ -22,6 +24,14 @@ using std::chrono::seconds;
 using Heard = TestController::Heard;
 
 constexpr std::uint64_t kEpoch = 1ULL << 40;
+
+// The value of the first line of a scrape that begins so; -1 where there is none.
+double MetricOf(const std::string& text, const std::string& begin) {
+  const std::size_t at = text.find("\n" + begin);
+  if (at == std::string::npos) return -1;
+  const std::string line = text.substr(at + 1, text.find('\n', at + 1) - at - 1);
+  return std::stod(line.substr(line.rfind(' ')));
+}
 
 class AgentTest : public testing::Test {
  protected:
@@ -113,6 +123,17 @@ TEST_F(AgentTest, FromAssignToResultToNothing) {
       Nanoseconds(heard.result()->clock_offset_ns()) - TestController::kClockOffset;
   EXPECT_LE(std::chrono::abs(off).count(), heard.result()->clock_uncertainty_ns());
   ExpectWholeHistory();
+
+  // What Prometheus adds up is what the result says.
+  httplib::Client client("http://" + heard.hellos[0].inventory().metrics_address());
+  const httplib::Result metrics = client.Get("/metrics");
+  ASSERT_TRUE(metrics);
+  EXPECT_EQ(MetricOf(metrics->body, "labrack_io_ops_total{op=\"write\""),
+            static_cast<double>(CountOf(*heard.result(), "write")));
+  EXPECT_EQ(MetricOf(metrics->body, "labrack_io_service_seconds_count{op=\"write\""),
+            static_cast<double>(CountOf(*heard.result(), "write")));
+  EXPECT_EQ(MetricOf(metrics->body, "labrack_trials_total{outcome=\"ok\""), 1);
+  EXPECT_EQ(MetricOf(metrics->body, "labrack_agent_connected"), 1);
   ExpectClosed(spec);
 
   // The same again, late: never run a second time.
@@ -346,6 +367,25 @@ TEST_F(AgentTest, GateOpensAtTheControllersInstantAndClosesAgainWithoutGo) {
   ExpectClosed(spec);
 }
 
+TEST_F(AgentTest, LiveCountsAreScrapedWhileAStepRuns) {
+  StartAgent();
+  ASSERT_TRUE(WaitForHello(1)) << Log();
+  const v1::AssignmentSpec spec = SyncPagesOnDirectory("run-1/0/st-01", kEpoch + 1, seconds(60));
+  EXPECT_EQ(Assign(spec, "c1").result(), v1::COMMAND_RESULT_OK);
+  ASSERT_TRUE(WaitForPhase(v1::PHASE_MEASURE)) << Log();
+  httplib::Client client("http://" + controller_.heard().hellos[0].inventory().metrics_address());
+  EXPECT_TRUE(WaitUntil(seconds(10), [&] {
+    const httplib::Result metrics = client.Get("/metrics");
+    return metrics && MetricOf(metrics->body, "labrack_io_ops_total{op=\"write\"") > 0;
+  }));
+  EXPECT_TRUE(controller_.WaitFor([](const Heard& heard) {
+    return heard.heartbeat.assignments_size() == 1 &&
+           heard.heartbeat.assignments(0).operations_per_second() > 0;
+  }));
+  controller_.SendWant(spec, v1::WANT_STOP, "enough");
+  ASSERT_TRUE(WaitForResult()) << Log();
+}
+
 TEST_F(AgentTest, AWrongConfigurationIsShownWithItsPlace) {
   const std::filesystem::path config = temp_.path() / "bad.yaml";
   std::ofstream(config) << "controller: 192.0.2.1:7481\nstate: " << state_.string() << "\n";
@@ -354,6 +394,72 @@ TEST_F(AgentTest, AWrongConfigurationIsShownWithItsPlace) {
   const std::string said = ReadText(temp_.path() / "bad.log");
   EXPECT_NE(said.find("LR350"), std::string::npos) << said;
   EXPECT_NE(said.find("bad.yaml:1:13"), std::string::npos) << said;
+}
+
+// Certificates of an authority of its own, made by openssl.
+class Certificates {
+ public:
+  explicit Certificates(const std::filesystem::path& directory) : directory_(directory) {
+    Run("openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 2 -subj /CN=ca "
+        "-keyout ca.key -out ca.pem");
+    Sign("controller", "IP:127.0.0.1");
+    Sign("agent", "URI:labrack://lab/agent/st-01");
+  }
+  std::string Text(const std::string& name) const { return ReadText(directory_ / name); }
+  std::string Yaml() const {
+    const std::string at = directory_.string() + "/";
+    return "tls: {ca: " + at + "ca.pem, certificate: " + at + "agent.pem, key: " + at +
+           "agent.key}\n";
+  }
+
+ private:
+  void Run(const std::string& command) const {
+    EXPECT_EQ(
+        std::system(("cd " + directory_.string() + " && " + command + " 2>> openssl.log").c_str()),
+        0)
+        << Text("openssl.log");
+  }
+  void Sign(const std::string& name, const std::string& subject) const {
+    std::ofstream(directory_ / (name + ".ext")) << "subjectAltName=" << subject << "\n";
+    Run("openssl req -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -subj /CN=" + name +
+        " -keyout " + name + ".key -out " + name + ".csr");
+    Run("openssl x509 -req -in " + name +
+        ".csr -CA ca.pem -CAkey ca.key -CAcreateserial -days 2 -extfile " + name + ".ext -out " +
+        name + ".pem");
+  }
+  std::filesystem::path directory_;
+};
+
+TEST(AgentTlsTest, BothSidesShowCertificates) {
+  TempDirectory temp;
+  const Certificates certificates(temp.path());
+  grpc::SslServerCredentialsOptions options(
+      GRPC_SSL_REQUEST_AND_REQUIRE_CLIENT_CERTIFICATE_AND_VERIFY);
+  options.pem_root_certs = certificates.Text("ca.pem");
+  options.pem_key_cert_pairs.push_back(
+      {certificates.Text("controller.key"), certificates.Text("controller.pem")});
+  TestController controller(grpc::SslServerCredentials(options));
+  const std::filesystem::path config = temp.path() / "agent.yaml";
+  const auto start = [&](const std::string& tls, const std::string& log) {
+    std::ofstream(config) << "controller: " << controller.address()
+                          << "\nstate: " << (temp.path() / "state").string()
+                          << "\nname: st-01\nmetrics_listen: \"\"\n"
+                          << tls;
+    return std::make_unique<Process>(
+        std::vector<std::string>{Binary("labrack-agent"), "--config", config.string()},
+        temp.path() / log);
+  };
+  {
+    const std::unique_ptr<Process> agent = start("", "plain.log");
+    EXPECT_TRUE(WaitUntil(seconds(10), [&] {
+      return ReadText(temp.path() / "plain.log").find("no session") != std::string::npos;
+    }));
+    EXPECT_TRUE(controller.heard().hellos.empty());
+  }
+  const std::unique_ptr<Process> agent = start(certificates.Yaml(), "tls.log");
+  EXPECT_TRUE(controller.WaitFor([](const Heard& heard) { return heard.hellos.size() == 1; }))
+      << ReadText(temp.path() / "tls.log");
+  EXPECT_EQ(controller.heard().peer_uris, std::vector<std::string>{"labrack://lab/agent/st-01"});
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 #include "tests/e2e/test_controller.h"
 
 #include <cstdlib>
+#include <utility>
 
 namespace labrack::e2e {
 
@@ -26,7 +27,10 @@ bool TestController::Heard::HasBegun(v1::PhaseKind phase) const {
   return false;
 }
 
-TestController::TestController() : address_("127.0.0.1:0") { Start(); }
+TestController::TestController(std::shared_ptr<grpc::ServerCredentials> credentials)
+    : credentials_(std::move(credentials)), address_("127.0.0.1:0") {
+  Start();
+}
 
 TestController::~TestController() { Stop(); }
 
@@ -34,7 +38,7 @@ void TestController::Start() {
   grpc::ServerBuilder builder;
   int port = 0;
   builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
-  builder.AddListeningPort(address_, grpc::InsecureServerCredentials(), &port);
+  builder.AddListeningPort(address_, credentials_, &port);
   builder.RegisterService(this);
   server_ = builder.BuildAndStart();
   if (server_ == nullptr || port == 0) std::abort();
@@ -110,6 +114,9 @@ grpc::Status TestController::Session(
     const std::lock_guard lock(mutex_);
     stream_ = stream;
     context_ = context;
+    for (const grpc::string_ref& uri : context->auth_context()->FindPropertyValues("peer_uri")) {
+      heard_.peer_uris.emplace_back(uri.data(), uri.size());
+    }
   }
   v1::AgentMessage message;
   while (stream->Read(&message)) {

@@ -20,7 +20,9 @@ namespace labrack::e2e {
 
 class TestController final : public v1::Fleet::Service {
  public:
-  TestController();  // listens on a free port of 127.0.0.1
+  // Listens on a free port of 127.0.0.1.
+  explicit TestController(
+      std::shared_ptr<grpc::ServerCredentials> credentials = grpc::InsecureServerCredentials());
   ~TestController() override;
 
   const std::string& address() const { return address_; }
@@ -48,6 +50,7 @@ class TestController final : public v1::Fleet::Service {
     std::uint64_t heartbeats = 0;
     v1::Heartbeat heartbeat;
     std::uint64_t goodbyes = 0;
+    std::vector<std::string> peer_uris;  // of the certificates of those who came
 
     const v1::AssignmentResult* result() const;
     const v1::CommandAck* AckOf(const std::string& command_id) const;
@@ -76,6 +79,7 @@ class TestController final : public v1::Fleet::Service {
   grpc::ServerReaderWriter<v1::ControllerMessage, v1::AgentMessage>* stream_ = nullptr;
   grpc::ServerContext* context_ = nullptr;
 
+  std::shared_ptr<grpc::ServerCredentials> credentials_;
   std::string address_;
   std::unique_ptr<grpc::Server> server_;
 };
