@@ -217,7 +217,7 @@ std::vector<std::string> NextCommands(const v1::Report& report) {
     commands.push_back(fmt::format("labrack run PLAYBOOK --trials {}", needed));
   }
   commands.push_back("labrack status " + run);
-  commands.push_back("labrack show " + run + " --json");
+  commands.push_back("labrack show " + run + " --json -");
   commands.push_back("labrack export " + run + " --as csv");
   return commands;
 }
