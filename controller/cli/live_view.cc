@@ -72,7 +72,7 @@ const v1::AssignmentProgress* Slowest(const RunState& state, v1::PhaseKind phase
 std::string PhaseText(const RunState& state, std::size_t bar_width) {
   const v1::PhaseKind phase = CommonPhase(state);
   const v1::AssignmentProgress* slowest = Slowest(state, phase);
-  if (slowest == nullptr || phase == v1::PHASE_UNSPECIFIED) return "";
+  if (state.ended() || slowest == nullptr || phase == v1::PHASE_UNSPECIFIED) return "";
   std::string text = fmt::format("  {} {}", PhaseWord(phase),
                                  FormatElapsed(Nanoseconds(slowest->phase_elapsed_ns())));
   if (slowest->phase_total_ns() > 0) {
@@ -355,9 +355,12 @@ std::string FormatGrouped(double value) {
 std::vector<ViewLine> LiveLines(const RunState& state, TimePoint now, const LiveOptions& options) {
   std::vector<ViewLine> lines;
   lines.push_back({HeadLine(state, Width(options)), report::Ink::kBold});
-  lines.push_back(
-      {state.hosts().empty() ? "fleet: no host has reported yet" : FleetLine(state, now)});
-  AddHosts(state, now, options, lines);
+  // What hosts last said is no news once the run has ended.
+  if (!state.ended()) {
+    lines.push_back(
+        {state.hosts().empty() ? "fleet: no host has reported yet" : FleetLine(state, now)});
+    AddHosts(state, now, options, lines);
+  }
   if (!state.trials().empty()) lines.push_back({TrialsLine(state)});
   if (!options.hint.empty()) lines.push_back({options.hint, report::Ink::kDim});
   // One line less than the terminal has, so that drawing never scrolls.

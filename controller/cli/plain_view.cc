@@ -77,7 +77,7 @@ nlohmann::json HostJson(const v1::HostProgress& host) {
   if (!progress.step().empty()) json["step"] = progress.step();
   if (progress.fraction() >= 0) json["fraction"] = progress.fraction();
   // Without a sample the figures are absent, never zero.
-  if (progress.p99_ns() > 0) {
+  if (HasSample(progress)) {
     json["operations_per_second"] = progress.operations_per_second();
     json["bytes_per_second"] = progress.bytes_per_second();
     json["p50_ns"] = progress.p50_ns();

@@ -24,6 +24,13 @@ std::array<std::int64_t, LatencyHistory::kSlotCount> LatencyHistory::Slots(TimeP
   return slots;
 }
 
+bool HasSample(const v1::AssignmentProgress& progress) {
+  const v1::PhaseKind phase = progress.phase();
+  const bool works =
+      phase == v1::PHASE_WARM_UP || phase == v1::PHASE_MEASURE || phase == v1::PHASE_DRAIN;
+  return works && progress.p99_ns() > 0;
+}
+
 void RunState::Apply(const v1::RunEvent& event, TimePoint now) {
   if (event.has_summary()) summary_ = event.summary();
   for (const v1::HostProgress& host : event.hosts()) {

@@ -30,6 +30,9 @@ class LatencyHistory {
   std::map<std::int64_t, std::int64_t> worst_;  // by slot number
 };
 
+// Whether operations run now and the last second had one; else its figures mean nothing.
+bool HasSample(const v1::AssignmentProgress& progress);
+
 struct HostState {
   v1::HostProgress last;
   TimePoint seen;
@@ -38,8 +41,7 @@ struct HostState {
   // Of the last report, when the event came and now.
   Nanoseconds Age(TimePoint now) const { return Nanoseconds(last.age_ns()) + (now - seen); }
   bool online() const { return last.session_state() == "ONLINE"; }
-  // Whether the last second had an operation.
-  bool has_sample() const { return last.has_progress() && last.progress().p99_ns() > 0; }
+  bool has_sample() const { return HasSample(last.progress()); }
 };
 
 class RunState {

@@ -2,6 +2,7 @@
 //
 //   read and check the playbook -> lab (a controller elsewhere, or this machine's) -> submit
 //     -> watch; Ctrl-C cancels and cleans up -> report -> files -> close the lab -> exit code
+#include <pwd.h>
 #include <unistd.h>
 
 #include <fmt/format.h>
@@ -50,7 +51,9 @@ std::string Owner(const Environment& environment) {
       return fmt::format("{}@{}", found->second, host);
     }
   }
-  return fmt::format("uid {}@{}", getuid(), host);
+  const passwd* entry = getpwuid(getuid());
+  return entry != nullptr ? fmt::format("{}@{}", entry->pw_name, host)
+                          : fmt::format("uid {}@{}", getuid(), host);
 }
 
 std::string AddressWords(const Call& call) {

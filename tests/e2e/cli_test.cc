@@ -9,7 +9,6 @@
 #include <filesystem>
 #include <fstream>
 #include <signal.h>
-#include <sys/stat.h>
 #include <thread>
 #include <unistd.h>
 
@@ -27,7 +26,6 @@ namespace labrack {
 namespace {
 
 using ::testing::HasSubstr;
-using ::testing::MatchesRegex;
 using ::testing::Not;
 using namespace std::chrono_literals;
 namespace fs = std::filesystem;
@@ -421,6 +419,12 @@ class InterruptTest : public CliTest {
     EXPECT_TRUE(WaitUntil(60s, [&] {
       return Count(ReadAll(run.errors), "\"phase\":\"measure\"") >= 2;
     })) << ReadAll(run.errors);
+    // The look-out for leftovers must see what there is, or it would see nothing later either.
+    const std::vector<std::string> now = Leftovers();
+    EXPECT_THAT(now, ::testing::Contains(HasSubstr("labrack-worker")));
+    EXPECT_THAT(now, ::testing::Contains(HasSubstr("file: ")));
+    if (geteuid() == 0) EXPECT_THAT(now, ::testing::Contains(HasSubstr("loop: ")));
+    if (geteuid() == 0) EXPECT_THAT(now, ::testing::Contains(HasSubstr("mount: ")));
     return run;
   }
 };

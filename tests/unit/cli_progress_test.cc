@@ -144,6 +144,28 @@ TEST(CliLiveViewTest, WithoutHosts) {
   ExpectGolden("live_no_hosts.txt", Picture(state, 100, 30));
 }
 
+TEST(CliLiveViewTest, AnEndedRunShowsNoHostsAnyMore) {
+  v1::RunEvent event = RunningEvent();
+  AddTrials(event);
+  AddHost(event, "st-01", 1000, 1'000'000);
+  event.mutable_summary()->set_state(v1::RUN_STATE_CANCELLED);
+  event.mutable_summary()->clear_eta_ns();
+  RunState state;
+  state.Apply(event, kStart);
+  EXPECT_EQ(Picture(state, 100, 30),
+            "r-7f3a pool-vs-xfs  cancelled\n"
+            "TRIALS  xfs ###  pool #x>   left 7 of 12   last: trial 5 xfs/pages valid\n"
+            "Ctrl-C cancels and cleans up\n");
+}
+
+TEST(CliLiveViewTest, WhatWasMeasuredBeforeIsNoSampleOfLaterPhases) {
+  v1::RunEvent event = RunningEvent();
+  AddHost(event, "st-01", 0, 1'000'000)->mutable_progress()->set_phase(v1::PHASE_TEAR_DOWN);
+  RunState state;
+  state.Apply(event, kStart);
+  EXPECT_FALSE(state.hosts().at("st-01").has_sample());
+}
+
 TEST(CliLiveViewTest, FiveHundredHostsAreNoHigherThanEight) {
   v1::RunEvent event = RunningEvent();
   AddTrials(event);
