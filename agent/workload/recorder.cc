@@ -110,9 +110,11 @@ void Intervals::Export(TimePoint begin, TimePoint end, const std::vector<std::st
       std::max(rows_.size(), std::min(IndexOf(end) + 1, kRowsMax));  // idle ones too
   for (std::size_t i = 0; i < row_count; ++i) {
     const TimePoint row_begin = begin_ + static_cast<Nanoseconds::rep>(i) * length;
+    const TimePoint row_end = i + 1 == row_count ? end : std::min(end, row_begin + length);
+    // Clients that all woke late did nothing in the rows before.
+    if (row_end <= begin && row_end < end) continue;
     v1::Interval row;
     row.set_begin_mono_ns(std::max(begin, row_begin).time_since_epoch().count());
-    const TimePoint row_end = i + 1 == row_count ? end : std::min(end, row_begin + length);
     row.set_end_mono_ns(row_end.time_since_epoch().count());
     for (std::size_t kind = 0; i < rows_.size() && kind < kind_count_; ++kind) {
       const Sums& sums = rows_[i][kind];

@@ -223,6 +223,22 @@ TEST_F(EngineTest, AnOperationBelongsToTheIntervalInWhichItEnds) {
   EXPECT_EQ(outcome.result.intervals(1).operations(0).count(), 2U);
 }
 
+TEST_F(EngineTest, ClientsThatWakeLateLeaveNoIntervalsThatRunBackwards) {
+  context_.start = env_.Now() - milliseconds(350);
+  plan_.duration = milliseconds(600);
+  device_.takes = [](std::uint64_t) { return milliseconds(10); };
+  const StepOutcome outcome = Run();
+  ASSERT_TRUE(outcome.status) << outcome.status.error().ToString();
+  EXPECT_EQ(Begin(outcome.result), 350);
+  std::int64_t end = outcome.result.measure_begin_mono_ns();
+  for (const v1::Interval& interval : outcome.result.intervals()) {
+    EXPECT_EQ(interval.begin_mono_ns(), end);
+    EXPECT_GT(interval.end_mono_ns(), interval.begin_mono_ns());
+    end = interval.end_mono_ns();
+  }
+  EXPECT_EQ(end, outcome.result.measure_end_mono_ns());
+}
+
 TEST_F(EngineTest, AFailedOperationFailsTheStepAndIsNamed) {
   plan_.clients = 2;
   plan_.duration = seconds(60);
