@@ -58,6 +58,12 @@ Gate::Decision Gate::Decide(TimePoint now, Nanoseconds round_trip_worst,
         return Decide(now, round_trip_worst, next_arming);
       }
       if (acknowledged_.size() < hosts_.size()) return {};
+      if (start_ - now < now - armed_at_) {
+        // Go may take as long as Arm and its answers did, and would come too late somewhere. None
+        // has left, so the same hosts are armed for a later instant.
+        state_ = State::kWaiting;
+        return Decide(now, round_trip_worst, next_arming);
+      }
       state_ = State::kStarted;
       opened_ = true;
       missed_.clear();
@@ -83,6 +89,7 @@ Gate::Decision Gate::Arm(TimePoint now, Nanoseconds round_trip_worst, std::uint6
   gate_index_ = standing_.begin()->second;
   state_ = State::kArming;
   arming_ = next_arming;
+  armed_at_ = now;
   acknowledged_.clear();
   const Nanoseconds lead = std::max(lead_min_, 10 * round_trip_worst) * (1 << tries_);
   start_ = now + std::min(lead, std::max(kLeadMax, lead_min_));

@@ -7,7 +7,8 @@
 //                                    some started, some missed: broken, the trial is void
 //
 // The start is an absolute instant on the controller's clock, at least max(lead_min, 10 round
-// trips) ahead; each further try doubles the lead. Pure: no clock, no messages.
+// trips) ahead; each further try doubles the lead. Go is sent only while as much time is left as
+// Arm and its answers took. Pure: no clock, no messages.
 #pragma once
 
 #include <cstdint>
@@ -74,6 +75,7 @@ class Gate {
   std::set<std::string> acknowledged_;
   std::set<std::string> missed_;
   std::uint64_t arming_ = 0;
+  TimePoint armed_at_{};
   TimePoint start_{};
   int tries_ = 0;
   bool opened_ = false;

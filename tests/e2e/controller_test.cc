@@ -214,13 +214,16 @@ TEST_F(ControllerTest, ANewerIncarnationReplacesTheOldSession) {
 
 TEST_F(ControllerTest, TwoHundredAgentsRunTogether) {
   StartController();
-  AddAgents(200);
+  // Long enough for windows to overlap though one thread starts them all.
+  AddAgents(200, [](sim::SimAgentOptions& options) { options.step_time = seconds(1); });
   const std::string run_id = client().Submit(Playbook(2)).run_id();
   const v1::RunSummary summary = client().WaitForEnd(run_id, seconds(100));
   EXPECT_EQ(summary.trials_done(), 4U);
-  EXPECT_EQ(summary.trials_valid(), 4U) << summary.reason();
   const v1::RunRecord record = client().Show(run_id);
-  for (const v1::TrialRecord& trial : record.trials()) EXPECT_EQ(trial.assignments_size(), 200);
+  for (const v1::TrialRecord& trial : record.trials()) {
+    EXPECT_EQ(trial.assignments_size(), 200);
+    EXPECT_EQ(trial.summary().state(), "valid") << trial.summary().reason();
+  }
   ExpectExactlyOnce(record, fleet_->history());
   EXPECT_EQ(client().Hosts().hosts_size(), 200);
 }

@@ -142,6 +142,17 @@ TEST_F(GateTest, AHostThatWasForgottenIsWaitedFor) {
   EXPECT_EQ(Decide(50).step, Gate::Step::kArm);
 }
 
+TEST_F(GateTest, GoIsNotSentWhenItMightComeTooLate) {
+  ReadyBoth(0);
+  const Gate::Decision slow = Decide(0);
+  AnswerBoth(slow);
+  const Gate::Decision again = Decide(120);  // 80 ms are left, and the answers took 120
+  EXPECT_EQ(again.step, Gate::Step::kArm);
+  EXPECT_EQ(again.start, At(120 + 400));
+  AnswerBoth(again);
+  EXPECT_EQ(Decide(240).step, Gate::Step::kGo);
+}
+
 TEST_F(GateTest, AHostThatHasStartedAlreadyIsNotArmedAgain) {
   ReadyBoth(0);
   const Gate::Decision arm = Decide(0);
