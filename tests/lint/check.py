@@ -63,7 +63,7 @@ NONDETERMINISTIC = re.compile(
     r"sleep_until|usleep|nanosleep|clock_nanosleep)\b|\b(?:s?rand|time)\(")
 EVERYWHERE = [
     (re.compile(r"\bassert\("), "use LABRACK_CHECK for invariants and Result for what can happen"),
-    (re.compile(r"\busing namespace std\b"), "name what is used"),
+    (re.compile(r"\busing namespace std;"), "name what is used"),
     (re.compile(r"\bTODO\b(?!\(#\d+\))"), "TODO needs an issue number: TODO(#12)"),
     (re.compile(r"\bNOLINT\b(?!(NEXTLINE|BEGIN|END)?\([a-z])"), "NOLINT names the check that it silences"),
     (re.compile(r"\bstd::endl\b"), "'\\n' does not flush"),
