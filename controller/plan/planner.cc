@@ -207,7 +207,7 @@ class Planner {
   void AddHost(std::size_t j, std::uint64_t write_bytes) {
     v1::PlannedHost& host = *plan_.add_hosts();
     host.set_agent_id(hosts_[j]->agent_id);
-    host.set_host_name(hosts_[j]->inventory.host_name());
+    host.set_host_name(NameOf(j));
     host.set_write_bytes(write_bytes);
     plan_.set_write_bytes(SaturatingAdd(plan_.write_bytes(), write_bytes));
     std::set<std::string> seen;
@@ -217,6 +217,14 @@ class Planner {
         if (seen.insert(line).second) host.add_disks(std::move(line));
       }
     }
+  }
+
+  // Reports tell hosts apart by name. Several agents of one machine share its name, so there each is
+  // called by its id.
+  std::string NameOf(std::size_t j) const {
+    const std::string& name = hosts_[j]->inventory.host_name();
+    const auto shares = [&](const auto* host) { return host->inventory.host_name() == name; };
+    return std::ranges::count_if(hosts_, shares) > 1 ? hosts_[j]->agent_id : name;
   }
 
   // What a trial of the cell uses on the host, a line each.

@@ -264,6 +264,16 @@ TEST(Planner, InterleavesStacksBackAndForth) {
   EXPECT_EQ(order, "abbabaab");
 }
 
+TEST(Planner, AgentsOfOneMachineAreToldApart) {
+  FleetView fleet{MakeHost("a"), MakeHost("b"), MakeHost("c")};
+  fleet[1].inventory.set_host_name("a.lab");
+  const auto plan = MakePlan(SmallPlaybook().loaded, fleet, Seed{7});
+  ASSERT_TRUE(plan);
+  EXPECT_EQ(plan->hosts(0).host_name(), "a");
+  EXPECT_EQ(plan->hosts(1).host_name(), "b");
+  EXPECT_EQ(plan->hosts(2).host_name(), "c.lab");
+}
+
 TEST(Planner, NamesEveryDisk) {
   const auto plan = MakePlan(SmallPlaybook().loaded, {MakeHost("h1")}, Seed{7});
   ASSERT_TRUE(plan);
