@@ -117,7 +117,9 @@ void Compare(const v1::RunRecord& run, const MetricSeries& base, const MetricSer
     return;
   }
   if (base.series.empty() || test.series.empty()) {
-    row.set_reason("no valid trial of " + (test.series.empty() ? row.stack() : row.base()));
+    // No trial at all, or none with the ten samples that a percentile needs above it.
+    row.set_reason("no valid trial of " + (test.series.empty() ? row.stack() : row.base()) +
+                   " has a value for " + row.metric());
     return;
   }
   draft.judgement = Judge(base.series, test.series, SeedOf(run, row));

@@ -219,8 +219,8 @@ class Planner {
     }
   }
 
-  // Reports tell hosts apart by name. Several agents of one machine share its name, so there each is
-  // called by its id.
+  // Reports tell hosts apart by name. Several agents of one machine share its name, so there each
+  // is called by its id.
   std::string NameOf(std::size_t j) const {
     const std::string& name = hosts_[j]->inventory.host_name();
     const auto shares = [&](const auto* host) { return host->inventory.host_name() == name; };

@@ -225,7 +225,7 @@ TEST(CompareReportTest, StackWithoutAnyValidTrialIsNamed) {
   const v1::Report report = MakeReport(run.Build(), nullptr);
   const v1::ComparisonRow* row = Row(report, "b", "operations");
   ASSERT_NE(row, nullptr);
-  EXPECT_EQ(row->reason(), "no valid trial of b");
+  EXPECT_EQ(row->reason(), "no valid trial of b has a value for operations");
   EXPECT_TRUE(std::isnan(row->median()));
   EXPECT_NEAR(row->base_median(), 1000, 30);
 }
