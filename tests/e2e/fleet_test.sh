@@ -26,7 +26,11 @@ clean_up() {
   local pid
   for pid in "${pids[@]}"; do kill "$pid" 2>/dev/null || true; done
   for pid in "${pids[@]}"; do wait "$pid" 2>/dev/null || true; done
+  # Workers and clients that a failed test left are in its namespaces, and nothing else is.
   local host
+  for host in lab 1 2 3; do
+    for pid in $(ip netns pids "$name-$host" 2>/dev/null); do kill -9 "$pid" 2>/dev/null || true; done
+  done
   for host in lab 1 2 3; do ip netns del "$name-$host" 2>/dev/null || true; done
   ip link del "$name" 2>/dev/null || true
   rm -rf "$work"
@@ -53,6 +57,13 @@ on() {
   shift
   ip netns exec "$name-$host" "$@"
 }
+# Starts a daemon on a host; $! of a plain command is the daemon's own process id, which is what ends it.
+start() {
+  local host=$1 log=$2
+  shift 2
+  ip netns exec "$name-$host" "$@" >>"$work/$log" 2>&1 &
+  pids+=("$!")
+}
 make_host lab 10.77.0.1
 for host in 1 2 3; do make_host "$host" "10.77.0.1$host"; done
 
@@ -77,9 +88,8 @@ heartbeat: 1s
 tls: {ca: $work/ca.pem, certificate: $work/controller.pem, key: $work/controller.key}
 YAML
 start_controller() {
-  on lab "$bin/labrack-controller" --config "$work/controller.yaml" >>"$work/controller.log" 2>&1 &
-  controller=$!
-  pids+=("$controller")
+  start lab controller.log "$bin/labrack-controller" --config "$work/controller.yaml"
+  controller=${pids[-1]}
 }
 start_controller
 for host in 1 2 3; do
@@ -90,9 +100,7 @@ name: st-$host
 metrics_listen: 10.77.0.1$host:7483
 tls: {ca: $work/ca.pem, certificate: $work/st-$host.pem, key: $work/st-$host.key}
 YAML
-  on "$host" "$bin/labrack-agent" --config "$work/st-$host.yaml" >"$work/st-$host.log" 2>&1 &
-  agent=$!
-  pids+=("$agent")
+  start "$host" "st-$host.log" "$bin/labrack-agent" --config "$work/st-$host.yaml"
 done
 
 labrack() {
@@ -139,9 +147,8 @@ scrape_configs:
   - job_name: labrack
     http_sd_configs: [{url: "http://127.0.0.1:7482/sd", refresh_interval: 1s}]
 YAML
-on lab prometheus --config.file="$work/prometheus.yml" --storage.tsdb.path="$work/tsdb" \
-  --web.listen-address=127.0.0.1:9090 >"$work/prometheus.log" 2>&1 &
-pids+=($!)
+start lab prometheus.log prometheus --config.file="$work/prometheus.yml" --storage.tsdb.path="$work/tsdb" \
+  --web.listen-address=127.0.0.1:9090
 query() {
   on lab curl -sf --get --data-urlencode "query=$1" http://127.0.0.1:9090/api/v1/query |
     grep -o '"value":\[[^]]*\]' | grep -o '"[0-9.e+]*"\]' | tr -d '"]'
@@ -169,6 +176,8 @@ start_run() {
 # A controller that is killed is started again, and the run ends as if nothing had been.
 start_run killed
 kill -9 "$controller"
+wait "$controller" 2>/dev/null || true
+[ -z "$(ip netns pids "$name-lab" | grep -x "$controller")" ] || die "the controller outlived kill -9"
 start_controller
 status=0
 wait "$run" || status=$?
@@ -178,7 +187,10 @@ echo "a killed controller: $(head -n 1 "$work/killed.txt")"
 
 # The third agent goes for good, with its worker.
 start_run lost
-pkill -9 -f "$work/st-3" || die "there is no third agent to kill"
+third=$(ip netns pids "$name-3")
+[ -n "$third" ] || die "there is no third agent to kill"
+# shellcheck disable=SC2086  # a list of process ids
+kill -9 $third
 status=0
 wait "$run" || status=$?
 [ "$status" -eq 5 ] || die "a run with a lost agent ended with $status, not 5"
