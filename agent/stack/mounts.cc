@@ -8,10 +8,17 @@
 #include <fcntl.h>
 #include <fstream>
 #include <iterator>
+#include <linux/magic.h>
 #include <sys/mount.h>
+#include <sys/stat.h>
+#include <sys/statfs.h>
+#include <sys/statvfs.h>
+#include <sys/sysmacros.h>
 #include <thread>
 #include <unistd.h>
 #include <utility>
+
+#include <fmt/format.h>
 
 #include "storage/base/descriptor.h"
 
@@ -180,6 +187,48 @@ Result<std::optional<MountEntry>> MountAt(const std::filesystem::path& path) {
   return found;
 }
 
+namespace {
+
+std::string NameOfFileSystem(const std::filesystem::path& path) {
+  struct statfs about{};
+  if (statfs(path.c_str(), &about) != 0) return "an unknown file system";
+  switch (about.f_type) {
+    case EXT4_SUPER_MAGIC:
+      return "ext4";
+    case XFS_SUPER_MAGIC:
+      return "xfs";
+    case BTRFS_SUPER_MAGIC:
+      return "btrfs";
+    case TMPFS_MAGIC:
+      return "tmpfs";
+    case OVERLAYFS_SUPER_MAGIC:
+      return "overlay";
+    default:
+      return fmt::format("file system {:#x}", about.f_type);
+  }
+}
+
+// In a chroot the table leaves out the mount that the root itself lies in; what the path's own
+// device and file system say has to do.
+Result<MountEntry> MountOfRoot(const std::filesystem::path& path) {
+  struct stat status{};
+  if (stat(path.c_str(), &status) != 0) return FailErrno("stat", path.string());
+  MountEntry entry;
+  entry.mount_point = "/";
+  entry.file_system = NameOfFileSystem(path);
+  entry.device_major = major(status.st_dev);
+  entry.device_minor = minor(status.st_dev);
+  std::error_code none;
+  const std::filesystem::path device = std::filesystem::canonical(
+      fmt::format("/sys/dev/block/{}:{}", entry.device_major, entry.device_minor), none);
+  entry.source = none ? entry.file_system : "/dev/" + device.filename().string();
+  struct statvfs flags{};
+  entry.read_only = statvfs(path.c_str(), &flags) == 0 && (flags.f_flag & ST_RDONLY) != 0;
+  return entry;
+}
+
+}  // namespace
+
 Result<MountEntry> MountOf(const std::filesystem::path& path) {
   std::error_code code;
   const std::filesystem::path real = std::filesystem::canonical(path, code);
@@ -191,9 +240,7 @@ Result<MountEntry> MountOf(const std::filesystem::path& path) {
     if (!IsAtOrBelow(real.string(), entry.mount_point)) continue;
     if (found == nullptr || entry.mount_point.size() >= found->mount_point.size()) found = &entry;
   }
-  if (found == nullptr)
-    return Fail(Errc::kNotFound, path.string(), "lies in no mount of the table");
-  return *found;
+  return found != nullptr ? Result<MountEntry>(*found) : MountOfRoot(real);
 }
 
 Result<void> Mount(const MountRequest& request) {
