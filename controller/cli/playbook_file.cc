@@ -74,7 +74,7 @@ bool ReadPlaybook(const std::string& path, const std::vector<std::string>& sets,
   }
   source.set_text(std::move(*text));
   const std::filesystem::path directory = std::filesystem::path(path).parent_path();
-  for (const std::string& name : plan::AttachmentPaths(source.text())) {
+  for (const std::string& name : plan::AttachmentPaths(source)) {
     Result<std::string> attachment = ReadWholeFile((directory / name).string(), kPlaybookBytesMax);
     if (attachment) (*source.mutable_attachments())[name] = std::move(*attachment);
   }
