@@ -1,4 +1,6 @@
 // copy: a file laid out before is copied to a new one beside it, as cp and dd do.
+#include <cerrno>
+
 #include <fmt/format.h>
 
 #include "agent/workload/workloads.h"
@@ -56,13 +58,27 @@ Task<Result<void>> CopyByRange(Client* client, const CopyWork* work) {
   co_return Result<void>();
 }
 
+// A page of the source that cannot be brought in gives no signal here, since only the kernel
+// reaches into the mapping: its write says EFAULT, which blames nobody. A plain read of the same
+// bytes says what is wrong with the source (EIO, or that it has become shorter).
+Task<Result<void>> WhyNotCopied(const CopyWork* work, Offset at, Bytes length, Error written) {
+  if (written.system_errno() != EFAULT) co_return std::unexpected(std::move(written));
+  AlignedBuffer buffer(length);
+  Result<void> read = co_await work->from->ReadFull({}, at, buffer.first(length));
+  if (!read) co_return read;
+  co_return std::unexpected(std::move(written));
+}
+
 Task<Result<void>> CopyByMapping(Client* client, const CopyWork* work) {
   for (Offset at; at.value() < work->size.count(); at += work->block) {
     const Bytes length = std::min(work->block, work->size - Bytes(at.value()));
     if (!client->Begin()) co_return Result<void>();
     const ConstView view = work->mapped.subspan(at.value(), length.size());
     Result<void> written = co_await work->to->Write({}, at, view);
-    if (!written) co_return client->Failed(kCopy, At(at), written.error());
+    if (!written) {
+      Result<void> why = co_await WhyNotCopied(work, at, length, written.error());
+      co_return client->Failed(kCopy, At(at), why.error());
+    }
     client->End(kCopy, length);
   }
   co_return Result<void>();

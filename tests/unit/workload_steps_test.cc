@@ -247,6 +247,61 @@ INSTANTIATE_TEST_SUITE_P(Methods, CopyTest,
                          ::testing::Values(v1::COPY_METHOD_READ_WRITE,
                                            v1::COPY_METHOD_COPY_FILE_RANGE, v1::COPY_METHOD_MMAP));
 
+// A host's directory whose files are cut short behind the mapping's back: the same to a reader as a
+// page that the medium does not give.
+class ShrinkingFileSystem final : public fs::FileSystem {
+ public:
+  ShrinkingFileSystem(fs::HostFileSystem& host, std::filesystem::path file, std::uint64_t size)
+      : host_(host), file_(std::move(file)), size_(size) {}
+
+  fs::Task<Result<std::unique_ptr<fs::File>>> Open(std::string path,
+                                                   fs::OpenOptions options) override {
+    return host_.Open(std::move(path), options);
+  }
+  fs::Task<Result<fs::FileStatus>> Status(std::string path) override {
+    return host_.Status(std::move(path));
+  }
+  fs::Task<Result<void>> MakeDirectory(std::string path) override {
+    return host_.MakeDirectory(std::move(path));
+  }
+  fs::Task<Result<void>> Remove(std::string path) override { return host_.Remove(std::move(path)); }
+  fs::Task<Result<void>> Rename(std::string from, std::string to) override {
+    return host_.Rename(std::move(from), std::move(to));
+  }
+  fs::Task<Result<std::vector<std::string>>> List(std::string path) override {
+    return host_.List(std::move(path));
+  }
+  fs::Task<Result<void>> SyncAll() override { return host_.SyncAll(); }
+  fs::Task<Result<fs::SpaceStatus>> Space() override { return host_.Space(); }
+  fs::Task<Result<std::unique_ptr<Mapping>>> Map(fs::File& file) override {
+    Result<std::unique_ptr<Mapping>> mapping = runtime::RunToCompletion(host_.Map(file));
+    std::filesystem::resize_file(file_, size_);
+    co_return mapping;
+  }
+
+ private:
+  fs::HostFileSystem& host_;
+  std::filesystem::path file_;
+  std::uint64_t size_;
+};
+
+TEST_F(StepsTest, AMappedSourceThatCannotBeReadFailsTheStepAndSaysWhatIsWrongWithIt) {
+  v1::CopyWorkload& copy = *spec_.mutable_copy();
+  copy.set_file(1'000'000);
+  copy.set_block(100'000);
+  copy.set_method(v1::COPY_METHOD_MMAP);
+  ShrinkingFileSystem shrinking(*file_system_, root_ / "copy-from.dat", 450'000);
+  target_.file_system = &shrinking;
+  LayOut();
+  const StepOutcome outcome = workload_->RunStep(0, {});
+  ASSERT_FALSE(outcome.status);
+  const std::string said = outcome.status.error().ToString();
+  EXPECT_THAT(said, HasSubstr("copy of the copy at byte 400000"));
+  EXPECT_THAT(said, HasSubstr("copy-from.dat at byte 450000: the file ends here"));
+  EXPECT_EQ(outcome.result.operations(0).count(), 4U);
+  EXPECT_EQ(outcome.result.operations(0).error_count(), 1U);
+}
+
 class ChecksumTest : public StepsTest, public ::testing::WithParamInterface<v1::HashKind> {};
 
 TEST_P(ChecksumTest, HashIsThatOfTheData) {
