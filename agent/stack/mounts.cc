@@ -9,6 +9,7 @@
 #include <fstream>
 #include <iterator>
 #include <linux/magic.h>
+#include <set>
 #include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/statfs.h>
@@ -68,6 +69,8 @@ std::optional<MountEntry> ParseLine(std::string_view line) {
   const std::vector<std::string_view> right = Split(line.substr(dash + 3), ' ');
   if (left.size() < 6 || right.size() < 2) return std::nullopt;
   MountEntry entry;
+  std::from_chars(left[0].data(), left[0].data() + left[0].size(), entry.id);
+  std::from_chars(left[1].data(), left[1].data() + left[1].size(), entry.parent);
   const std::string_view device = left[2];
   const std::size_t colon = device.find(':');
   if (colon == std::string_view::npos) return std::nullopt;
@@ -177,16 +180,6 @@ Result<std::vector<MountEntry>> ReadMounts() {
   return ParseMountInfo(std::string(std::istreambuf_iterator<char>(file), {}));
 }
 
-Result<std::optional<MountEntry>> MountAt(const std::filesystem::path& path) {
-  const Result<std::vector<MountEntry>> mounts = ReadMounts();
-  if (!mounts) return std::unexpected(mounts.error());
-  std::optional<MountEntry> found;
-  for (const MountEntry& entry : *mounts) {
-    if (entry.mount_point == path.string()) found = entry;
-  }
-  return found;
-}
-
 namespace {
 
 std::string NameOfFileSystem(const std::filesystem::path& path) {
@@ -208,26 +201,62 @@ std::string NameOfFileSystem(const std::filesystem::path& path) {
   }
 }
 
-// In a chroot the table leaves out the mount that the root itself lies in; what the path's own
-// device and file system say has to do.
-Result<MountEntry> MountOfRoot(const std::filesystem::path& path) {
+Result<PathFacts> ReadFacts(const std::filesystem::path& path) {
   struct stat status{};
   if (stat(path.c_str(), &status) != 0) return FailErrno("stat", path.string());
-  MountEntry entry;
-  entry.mount_point = "/";
-  entry.file_system = NameOfFileSystem(path);
-  entry.device_major = major(status.st_dev);
-  entry.device_minor = minor(status.st_dev);
+  PathFacts facts;
+  facts.device_major = major(status.st_dev);
+  facts.device_minor = minor(status.st_dev);
+  facts.file_system = NameOfFileSystem(path);
   std::error_code none;
   const std::filesystem::path device = std::filesystem::canonical(
-      fmt::format("/sys/dev/block/{}:{}", entry.device_major, entry.device_minor), none);
-  entry.source = none ? entry.file_system : "/dev/" + device.filename().string();
+      fmt::format("/sys/dev/block/{}:{}", facts.device_major, facts.device_minor), none);
+  if (!none) facts.block_device = device.filename().string();
   struct statvfs flags{};
-  entry.read_only = statvfs(path.c_str(), &flags) == 0 && (flags.f_flag & ST_RDONLY) != 0;
-  return entry;
+  facts.read_only = statvfs(path.c_str(), &flags) == 0 && (flags.f_flag & ST_RDONLY) != 0;
+  return facts;
 }
 
 }  // namespace
+
+const MountEntry* FindMount(const std::vector<MountEntry>& mounts, std::string_view path) {
+  std::set<int> ids;
+  for (const MountEntry& entry : mounts) ids.insert(entry.id);
+  const MountEntry* found = nullptr;
+  // One step for each mount on the way; a table whose parents go in a circle ends it too.
+  for (std::size_t step = 0; step <= mounts.size(); ++step) {
+    const MountEntry* next = nullptr;
+    for (const MountEntry& entry : mounts) {
+      const bool is_top = entry.parent == entry.id || !ids.contains(entry.parent);
+      const bool is_upon = found == nullptr ? is_top : !is_top && entry.parent == found->id;
+      if (!is_upon || !IsAtOrBelow(path, entry.mount_point)) continue;
+      // The first one that the walk meets; of several in one place without an order the last.
+      if (next == nullptr || entry.mount_point.size() <= next->mount_point.size()) next = &entry;
+    }
+    if (next == nullptr) break;
+    found = next;
+  }
+  return found;
+}
+
+MountEntry MountFromFacts(const PathFacts& facts) {
+  MountEntry entry;
+  entry.mount_point = "/";
+  entry.file_system = facts.file_system;
+  entry.device_major = facts.device_major;
+  entry.device_minor = facts.device_minor;
+  entry.source = facts.block_device.empty() ? facts.file_system : "/dev/" + facts.block_device;
+  entry.read_only = facts.read_only;
+  return entry;
+}
+
+Result<std::optional<MountEntry>> MountAt(const std::filesystem::path& path) {
+  const Result<std::vector<MountEntry>> mounts = ReadMounts();
+  if (!mounts) return std::unexpected(mounts.error());
+  const MountEntry* found = FindMount(*mounts, path.string());
+  if (found == nullptr || found->mount_point != path.string()) return std::nullopt;
+  return *found;
+}
 
 Result<MountEntry> MountOf(const std::filesystem::path& path) {
   std::error_code code;
@@ -235,12 +264,10 @@ Result<MountEntry> MountOf(const std::filesystem::path& path) {
   if (code) return std::unexpected(Error::FromErrno(code.value(), "resolve", path.string()));
   const Result<std::vector<MountEntry>> mounts = ReadMounts();
   if (!mounts) return std::unexpected(mounts.error());
-  const MountEntry* found = nullptr;
-  for (const MountEntry& entry : *mounts) {
-    if (!IsAtOrBelow(real.string(), entry.mount_point)) continue;
-    if (found == nullptr || entry.mount_point.size() >= found->mount_point.size()) found = &entry;
-  }
-  return found != nullptr ? Result<MountEntry>(*found) : MountOfRoot(real);
+  if (const MountEntry* found = FindMount(*mounts, real.string())) return *found;
+  const Result<PathFacts> facts = ReadFacts(real);
+  if (!facts) return std::unexpected(facts.error());
+  return MountFromFacts(*facts);
 }
 
 Result<void> Mount(const MountRequest& request) {

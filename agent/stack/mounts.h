@@ -14,6 +14,8 @@
 namespace labrack::stack {
 
 struct MountEntry {
+  int id = 0;
+  int parent = 0;  // the mount that it is mounted on
   std::string mount_point;
   std::string file_system;  // "ext4", "fuse.zfs"
   std::string source;       // "/dev/loop3", "tank"
@@ -26,6 +28,21 @@ struct MountEntry {
 // left out.
 std::vector<MountEntry> ParseMountInfo(std::string_view text);
 Result<std::vector<MountEntry>> ReadMounts();
+
+// The mount that `path`, absolute and without links, lies in, as the kernel walks there: from mount
+// to the mount upon it, so that what is covered by a later mount is not found. nullptr where the
+// table does not say: in a chroot it leaves out the mount that the root itself lies in.
+const MountEntry* FindMount(const std::vector<MountEntry>& mounts, std::string_view path);
+
+// What a path says of itself, for where the table says nothing.
+struct PathFacts {
+  unsigned device_major = 0;
+  unsigned device_minor = 0;
+  std::string file_system;   // "ext4"
+  std::string block_device;  // "vda1"; empty: the file system has no device of its own
+  bool read_only = false;
+};
+MountEntry MountFromFacts(const PathFacts& facts);
 
 // What is visible at exactly this path; nullopt when it is no mount point.
 Result<std::optional<MountEntry>> MountAt(const std::filesystem::path& path);

@@ -2,11 +2,15 @@
 // cannot do, the undo log's file, plain directories, the parsers. Method: texts and temporary
 // directories.
 #include <fstream>
+#include <sys/mount.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sched.h>
 
 #include "agent/stack/backing.h"
 #include "agent/stack/host_ability.h"
@@ -52,6 +56,122 @@ TEST(MountInfoTest, NamesWithBlanksAndReadOnlyOnesAreRead) {
   EXPECT_EQ(mounts[1].file_system, "fuse.zfs");
   EXPECT_TRUE(mounts[2].read_only);
   EXPECT_TRUE(mounts[3].read_only);
+}
+
+// What the kernel wrote for a process on a host with a root, a btrfs with two subvolumes, an
+// overlay and a bind mount; shortened.
+constexpr std::string_view kHostTable =
+    "24 1 254:0 / / rw,relatime shared:1 - ext4 /dev/vda rw\n"
+    "25 24 0:22 / /proc rw,nosuid - proc proc rw\n"
+    "26 24 0:38 /@ /srv rw,relatime shared:9 - btrfs /dev/vdb rw,subvolid=256,subvol=/@\n"
+    "27 26 0:38 /@home /srv/home rw,relatime - btrfs /dev/vdb rw,subvolid=257,subvol=/@home\n"
+    "28 24 0:51 / /var/lib/box/merged rw - overlay overlay rw,lowerdir=/l,upperdir=/u,workdir=/w\n"
+    "29 24 254:0 /home/me/disks\\040of\\040mine /mnt/my\\040disks ro,relatime shared:1 - ext4 "
+    "/dev/vda rw\n";
+
+std::string FoundIn(std::string_view table, std::string_view path) {
+  const std::vector<MountEntry> mounts = ParseMountInfo(table);
+  const MountEntry* found = FindMount(mounts, path);
+  if (found == nullptr) return "none";
+  return found->source + " on " + found->mount_point + (found->read_only ? " ro" : "");
+}
+
+TEST(FindMountTest, BindMountsSubvolumesAndOverlaysAreTheDeepestOnTheWay) {
+  EXPECT_EQ(FoundIn(kHostTable, "/"), "/dev/vda on /");
+  EXPECT_EQ(FoundIn(kHostTable, "/process"), "/dev/vda on /");
+  EXPECT_EQ(FoundIn(kHostTable, "/proc"), "proc on /proc");
+  EXPECT_EQ(FoundIn(kHostTable, "/srv/x"), "/dev/vdb on /srv");
+  EXPECT_EQ(FoundIn(kHostTable, "/srv/homes"), "/dev/vdb on /srv");
+  EXPECT_EQ(FoundIn(kHostTable, "/srv/home/x/y"), "/dev/vdb on /srv/home");
+  EXPECT_EQ(FoundIn(kHostTable, "/var/lib/box/merged/etc"), "overlay on /var/lib/box/merged");
+  EXPECT_EQ(FoundIn(kHostTable, "/mnt/my disks/1"), "/dev/vda on /mnt/my disks ro");
+}
+
+TEST(FindMountTest, WhatALaterMountCoversIsNotSeen) {
+  const std::string table = std::string(kHostTable) +
+                            "30 24 7:0 / /srv/over rw - xfs /dev/loop0 rw\n"  // under /srv: covered
+                            "31 26 7:1 / /srv rw - ext4 /dev/loop1 rw\n"      // upon /srv itself
+                            "32 24 0:60 / /var rw - tmpfs tmpfs rw\n"         // covers the overlay
+                            "33 32 7:2 / /var/lib/box rw - xfs /dev/loop2 rw\n";  // on that
+  EXPECT_EQ(FoundIn(table, "/srv/over/x"), "/dev/loop1 on /srv");
+  EXPECT_EQ(FoundIn(table, "/srv/home/x"), "/dev/loop1 on /srv");
+  EXPECT_EQ(FoundIn(table, "/var/lib/x"), "tmpfs on /var");
+  EXPECT_EQ(FoundIn(table, "/var/lib/box/merged/etc"), "/dev/loop2 on /var/lib/box");
+}
+
+// A root that was mounted after what stands on it (an initial RAM disk hands /proc on), whose
+// parent is itself.
+TEST(FindMountTest, TheOrderOfTheTableDoesNotCount) {
+  constexpr std::string_view kTable =
+      "20 24 0:5 / /proc rw - proc proc rw\n"
+      "21 20 0:6 / /proc/sys/fs/binfmt_misc rw - binfmt_misc binfmt_misc rw\n"
+      "24 24 254:0 / / rw - ext4 /dev/vda rw\n";
+  EXPECT_EQ(FoundIn(kTable, "/proc/self"), "proc on /proc");
+  EXPECT_EQ(FoundIn(kTable, "/proc/sys/fs/binfmt_misc"), "binfmt_misc on /proc/sys/fs/binfmt_misc");
+  EXPECT_EQ(FoundIn(kTable, "/etc"), "/dev/vda on /");
+  EXPECT_EQ(FoundIn("1 2 0:1 / / rw - a a rw\n2 1 0:2 / / rw - b b rw\n", "/x"), "none");
+}
+
+// As seen from inside a chroot at /srv/home/root of the host above: its root's mount is left out.
+TEST(FindMountTest, InAChrootTheRootIsInNoTableAndThePathSaysWhatItIs) {
+  constexpr std::string_view kTable =
+      "40 27 0:22 / /proc rw,nosuid - proc proc rw\n"
+      "41 27 254:0 /data /mnt rw - ext4 /dev/vda rw\n"
+      "42 41 0:70 / /mnt/ram rw - tmpfs tmpfs rw\n";
+  EXPECT_EQ(FoundIn(kTable, "/work/state"), "none");
+  EXPECT_EQ(FoundIn(kTable, "/proc/1"), "proc on /proc");
+  EXPECT_EQ(FoundIn(kTable, "/mnt/x"), "/dev/vda on /mnt");
+  EXPECT_EQ(FoundIn(kTable, "/mnt/ram/x"), "tmpfs on /mnt/ram");
+  EXPECT_EQ(FoundIn("", "/"), "none");
+
+  const MountEntry disk = MountFromFacts({.device_major = 254,
+                                          .device_minor = 1,
+                                          .file_system = "ext4",
+                                          .block_device = "vda1",
+                                          .read_only = true});
+  EXPECT_EQ(disk.mount_point, "/");
+  EXPECT_EQ(disk.source, "/dev/vda1");
+  EXPECT_EQ(disk.device_major, 254u);
+  EXPECT_EQ(disk.device_minor, 1u);
+  EXPECT_TRUE(disk.read_only);
+  // A subvolume's number belongs to no device.
+  EXPECT_EQ(MountFromFacts({.device_minor = 41, .file_system = "btrfs", .block_device = ""}).source,
+            "btrfs");
+}
+
+// 0: as outside; 77: not possible here; else what was wrong.
+int LookFromAChroot(const std::filesystem::path& root, const MountEntry& outside) {
+  if (unshare(CLONE_NEWNS) != 0) return 77;
+  if (mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0) return 77;
+  if (mount("proc", (root / "proc").c_str(), "proc", 0, nullptr) != 0) return 77;
+  if (chroot(root.c_str()) != 0 || chdir("/") != 0) return 77;
+  const Result<std::vector<MountEntry>> mounts = ReadMounts();
+  if (!mounts || FindMount(*mounts, "/work") != nullptr) return 1;
+  const Result<MountEntry> proc = MountOf("/proc/self");
+  if (!proc || proc->file_system != "proc") return 2;
+  const Result<MountEntry> work = MountOf("/work");
+  if (!work || work->mount_point != "/") return 3;
+  if (work->file_system != outside.file_system) return 4;
+  struct stat status{};
+  if (stat("/work", &status) != 0) return 5;
+  if (work->device_major != major(status.st_dev)) return 6;
+  if (work->device_minor != minor(status.st_dev) || work->read_only) return 7;
+  // Nothing of the host's is visible, so that there is no device to be named.
+  return work->source == outside.file_system ? 0 : 8;
+}
+
+TEST(FindMountTest, ARealChrootIsLookedThrough) {
+  TemporaryDirectory temp;
+  for (const char* name : {"proc", "work"}) std::filesystem::create_directory(temp.path() / name);
+  const Result<MountEntry> outside = MountOf(temp.path());
+  ASSERT_TRUE(outside);
+  const pid_t child = fork();
+  if (child == 0) _exit(LookFromAChroot(temp.path(), *outside));
+  int status = 0;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  ASSERT_TRUE(WIFEXITED(status));
+  if (WEXITSTATUS(status) == 77) GTEST_SKIP() << "no chroot with /proc can be made (not root)";
+  EXPECT_EQ(WEXITSTATUS(status), 0);
 }
 
 TEST(MountInfoTest, ThisHostsOwnRootIsFound) {
