@@ -169,13 +169,15 @@ TEST(YamlReaderTest, TabsInTextsAndCommentsAreHarmless) {
 }
 
 TEST(YamlReaderTest, RefusalsAreCollectedAndTheTreeStaysCheckable) {
-  const Read read = ReadText("a: 1\na: 2\nb: *x\nc: *y\nd d: 1\n");
-  EXPECT_THAT(Codes(read.problems), ElementsAre("LR113", "LR114", "LR110"));
+  const Read read = ReadText("a: 1\na: 2\nb: !t x\nc: !t y\nd d: 1\n");
+  EXPECT_THAT(Codes(read.problems), ElementsAre("LR113", "LR114", "LR111"));
   EXPECT_TRUE(read.document.checkable);
   EXPECT_EQ(read.document.root.Find("a")->text, "1");
   EXPECT_TRUE(read.document.root.Find("b")->refused);
   EXPECT_THAT(read.problems.list()[2].notes, ElementsAre("1 more in this file"));
-  EXPECT_FALSE(ReadText("a: 'b\n").document.checkable);
+  for (const char* text : {"a: 'b\n", "a: 1\n---\nb: 2\n", "a: *b\n", "<<: {a: 1}\n"}) {
+    EXPECT_FALSE(ReadText(text).document.checkable) << text;
+  }
 }
 
 TEST(YamlReaderTest, AMissingClosingQuoteIsHintedAtWhereItSwallowedLines) {
@@ -241,6 +243,7 @@ TEST(YamlReaderTest, BillionLaughsIsOneProblem) {
   const Read read = ReadText(text);
   EXPECT_THAT(Codes(read.problems), ElementsAre("LR110"));
   EXPECT_THAT(read.problems.list()[0].notes, ElementsAre("80 more in this file"));
+  EXPECT_FALSE(read.document.checkable);
 }
 
 TEST(YamlReaderTest, AFileThatCannotBeReadIsAProblem) {

@@ -197,8 +197,8 @@ TEST(BindTest, EveryShapeIsRead) {
 
 TEST(BindTest, AWrongParentMutesItsChildren) {
   const auto bound = BindText(
-      "playbook: p\nstacks: *all\nworkloads: [{sync_pages: {size: 4k}}]\ndisks: &d {size: 4k}\n");
-  EXPECT_THAT(Codes(bound.problems), ElementsAre("LR110", "LR201", "LR206"));
+      "playbook: p\nstacks: !all x\nworkloads: [{sync_pages: {size: 4k}}]\ndisks: &d {size: 4k}\n");
+  EXPECT_THAT(Codes(bound.problems), ElementsAre("LR110", "LR111", "LR201", "LR206"));
 }
 
 TEST(BindTest, AMisspeltRequiredFieldIsSaidOnce) {

@@ -45,7 +45,9 @@ struct Document {
   std::string text;
   Node root;
   // The tree is whole, though perhaps with problems that leave its meaning clear enough to look for
-  // more of them (a duplicate key: the first one counts). Never run what had problems.
+  // more of them (a duplicate key: the first one counts). Not with aliases: what the file says
+  // depends on them, and a file built of them would have a hundred further problems. Never run what
+  // had any.
   bool checkable = false;
 };
 

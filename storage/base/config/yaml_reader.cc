@@ -95,7 +95,7 @@ class Reader {
     }
     CheckTabs();
     AddCounted();
-    document_.checkable = true;
+    document_.checkable = !aliased_;
   }
 
  private:
@@ -178,6 +178,7 @@ class Reader {
   std::size_t nodes_ = 0;
   std::vector<std::pair<std::size_t, std::size_t>> scalars_;  // by character index, ascending
   std::optional<Span> last_quoted_;                           // the last quoted text over lines
+  bool aliased_ = false;  // what the file says depends on what we do not read
   Counted anchors_;
   Counted tags_;
   Counted merges_;
@@ -382,6 +383,7 @@ bool Reader::ReadNode(Node& node, std::size_t depth) {
       problem.helps = {"write the value out where it is needed; `vars:` and `matrix:` name values"};
       Refuse(anchors_, std::move(problem));
       node.refused = true;
+      aliased_ = true;
       return true;
     }
     case YAML_SEQUENCE_START_EVENT:
@@ -475,6 +477,7 @@ bool Reader::IsKey(const Node& key) {
     Problem problem = Make("LR110", "`<<` does not merge anything here", key.span);
     problem.helps = {"write the values out where they are needed"};
     Refuse(merges_, std::move(problem));
+    aliased_ = true;
     return false;
   }
   constexpr std::string_view kSpaces = " \t\r\n";
