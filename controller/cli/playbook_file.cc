@@ -8,6 +8,7 @@
 
 #include "controller/cli/output.h"
 #include "controller/plan/playbook_loader.h"
+#include "storage/base/config/tree.h"
 
 namespace labrack::cli {
 namespace {
@@ -63,16 +64,8 @@ bool ReadPlaybook(const std::string& path, const std::vector<std::string>& sets,
   source.set_file(path);
   source.set_trials(trials);
   for (const std::string& set : sets) source.add_set(set);
-  Result<std::string> text = ReadWholeFile(path, kPlaybookBytesMax);
-  if (!text) {
-    config::Problem problem;
-    problem.code = "LR101";
-    problem.message = fmt::format("the playbook cannot be read: {}", text.error().ToString());
-    problem.file = path;
-    problems.Add(std::move(problem));
+  if (!config::ReadTextFile(path, kPlaybookBytesMax, *source.mutable_text(), problems))
     return false;
-  }
-  source.set_text(std::move(*text));
   const std::filesystem::path directory = std::filesystem::path(path).parent_path();
   for (const std::string& name : plan::AttachmentPaths(source)) {
     Result<std::string> attachment = ReadWholeFile((directory / name).string(), kPlaybookBytesMax);

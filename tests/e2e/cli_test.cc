@@ -205,31 +205,67 @@ trials: 0
   EXPECT_FALSE(fs::exists(directory_ / "state"));
 }
 
-TEST_F(CliTest, HostileYamlGivesOneClearErrorEach) {
-  const std::string bomb = [] {
-    std::string text = "a: &a [x, x, x, x, x, x, x, x, x]\n";
-    for (char c = 'b'; c <= 'i'; ++c) {
-      const std::string before(1, static_cast<char>(c - 1));
-      text += fmt::format("{0}: &{0} [*{1}, *{1}, *{1}, *{1}, *{1}, *{1}, *{1}]\n", c, before);
-    }
-    return text;
-  }();
-  const std::vector<std::pair<std::string, std::string>> files = {
-      {"quote.yaml", "playbook: \"tiny\nstacks: {}\n"},
-      {"twice.yaml", std::string(kTiny) + "trials: 5\n"},
-      {"two.yaml", std::string(kTiny) + "---\nplaybook: other\n"},
-      {"brackets.yaml", "playbook: " + std::string(600, '[') + "\n"},
-      {"laughs.yaml", bomb},
-      {"empty.yaml", ""},
-      {"zeros.yaml", std::string(1000, '\0')},
-  };
-  for (const auto& [name, text] : files) {
-    Write(name, text);
-    const exec::Outcome outcome = Run({"run", name});
-    EXPECT_EQ(outcome.exit_code, ToInt(ExitCode::kPlaybookInvalid)) << name << outcome.errors;
-    EXPECT_GE(Count(outcome.errors, "error[LR"), 1U) << name << outcome.errors;
-    EXPECT_LT(outcome.wall, 5s) << name;
+// Nine texts, and eight lists that each name the one before seven times: fifty million texts for
+// whoever expands them.
+std::string BillionLaughs() {
+  std::string text = "a: &a [x, x, x, x, x, x, x, x, x]\n";
+  for (char c = 'b'; c <= 'i'; ++c) {
+    const std::string before(1, static_cast<char>(c - 1));
+    text += fmt::format("{0}: &{0} [*{1}, *{1}, *{1}, *{1}, *{1}, *{1}, *{1}]\n", c, before);
   }
+  return text;
+}
+
+std::string Replaced(std::string text, const std::string& from, const std::string& to) {
+  const std::size_t at = text.find(from);
+  EXPECT_NE(at, std::string::npos) << from;
+  return text.replace(at, from.size(), to);
+}
+
+TEST_F(CliTest, HostileFilesGiveExactlyOneClearErrorEach) {
+  struct Hostile {
+    std::string name;
+    std::string text;
+    std::string message;
+    std::string place;  // behind the file's name; empty where a file has no line to show
+  };
+  const std::string tiny = kTiny;
+  const std::vector<Hostile> files = {
+      {"quote.yaml", Replaced(tiny, "tiny", "\"tiny"), "error[LR106]", ":1:11"},
+      {"twice.yaml", tiny + "trials: 5\n", "`trials` is written twice", ":8:1"},
+      {"two.yaml", tiny + "---\nplaybook: other\n", "a second document begins", ":8:1"},
+      {"deep.yaml", "playbook: " + std::string(600, '[') + "\n", "nested deeper than", ":1:"},
+      {"laughs.yaml", BillionLaughs(), "the anchor `&a` is not taken", ":1:4"},
+      {"tabs.yaml", Replaced(tiny, "  left", "\tleft"), "a tab is used for indentation", ":3:1"},
+      {"empty.yaml", "", "there is nothing in this file", ""},
+      {"zeros.yaml", std::string(1000, '\0'), "this file is not text", ":1:1"},
+      {"binary.yaml", ReadAll(std::string(LABRACK_BIN_DIR) + "/labrack").substr(0, 100'000),
+       "this file is not text", ":1:1"},
+      {"utf8.yaml", Replaced(tiny, "tiny", "t\xc3\xa9\xffny"), "the byte 0xff", ":1:13"},
+      {"large.yaml", std::string(20 << 20, '#'), "larger than 1048576 bytes", ""},
+  };
+  const auto check = [&](const Hostile& file) {
+    for (const char* verb : {"validate", "run"}) {
+      const exec::Outcome outcome = Run({verb, file.name});
+      EXPECT_EQ(outcome.exit_code, ToInt(ExitCode::kPlaybookInvalid)) << file.name;
+      EXPECT_EQ(outcome.output, "");
+      EXPECT_EQ(Count(outcome.errors, "error[LR"), 1U) << file.name << outcome.errors;
+      EXPECT_THAT(outcome.errors, HasSubstr(file.message));
+      EXPECT_THAT(outcome.errors, HasSubstr("--> " + file.name + file.place));
+      EXPECT_EQ(Count(outcome.errors, "= help: "), 1U) << outcome.errors;
+      EXPECT_EQ(outcome.errors.contains(" | ") && outcome.errors.contains("^"), !file.place.empty())
+          << outcome.errors;
+      EXPECT_LT(outcome.wall, 5s) << file.name;
+      EXPECT_LT(outcome.errors.size(), 2000U) << file.name;
+    }
+  };
+  for (const Hostile& file : files) {
+    Write(file.name, file.text);
+    check(file);
+  }
+  fs::create_directory(directory_ / "directory.yaml");
+  check({.name = "directory.yaml", .text = "", .message = "Is a directory", .place = ""});
+  check({.name = "missing.yaml", .text = "", .message = "No such file", .place = ""});
   EXPECT_FALSE(fs::exists(directory_ / "state"));
 }
 

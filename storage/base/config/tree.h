@@ -63,7 +63,11 @@ struct Limits {
 // text: its line exists and its column is at most one past the line's end.
 bool ReadYaml(std::string file, std::string text, const Limits& limits, Document& document,
               Problems& problems);
-// Reads the file's content first; a file that cannot be read is a problem (LR101).
+// A file's content as it is. A file that cannot be read (LR101) or is larger (LR102) is a problem,
+// and `text` is empty then.
+bool ReadTextFile(const std::string& path, std::size_t bytes_max, std::string& text,
+                  Problems& problems);
+// Both in one.
 bool ReadYamlFile(const std::string& path, const Limits& limits, Document& document,
                   Problems& problems);
 

@@ -254,6 +254,11 @@ bool Reader::CheckCharacters() {
     Problem problem =
         Make("LR103", what + " does not belong in this file", OneCharacter(Clamp(position)));
     problem.helps = {character ? "remove it" : "save the file as UTF-8 text"};
+    if (text.contains('\0')) {
+      // Nobody removes the bytes of a program or of UTF-16 one by one.
+      problem.message = "this file is not text: it holds bytes of zero";
+      problem.helps = {"check that it is the right file, and save it as UTF-8 text"};
+    }
     problems_.Add(std::move(problem));
     return false;
   }
@@ -513,6 +518,15 @@ bool ReadWhole(const std::string& path, std::size_t max, std::string& text, int&
   return true;
 }
 
+Problem TooLarge(const std::string& file, std::size_t bytes_max) {
+  Problem problem;
+  problem.code = "LR102";
+  problem.file = file;
+  problem.message = "the file is larger than " + std::to_string(bytes_max) + " bytes";
+  problem.helps = {"split it, or check that it is the right file"};
+  return problem;
+}
+
 }  // namespace
 
 bool ReadYaml(std::string file, std::string text, const Limits& limits, Document& document,
@@ -521,12 +535,7 @@ bool ReadYaml(std::string file, std::string text, const Limits& limits, Document
   document = Document();
   document.file = std::move(file);
   if (text.size() > limits.bytes_max) {
-    Problem problem;
-    problem.code = "LR102";
-    problem.file = document.file;
-    problem.message = "the file is larger than " + std::to_string(limits.bytes_max) + " bytes";
-    problem.helps = {"split it, or check that it is the right file"};
-    problems.Add(std::move(problem));
+    problems.Add(TooLarge(document.file, limits.bytes_max));
     return false;
   }
   if (text.starts_with(kByteOrderMark)) text.erase(0, kByteOrderMark.size());
@@ -535,15 +544,17 @@ bool ReadYaml(std::string file, std::string text, const Limits& limits, Document
   return problems.total() == before;
 }
 
-bool ReadYamlFile(const std::string& path, const Limits& limits, Document& document,
+bool ReadTextFile(const std::string& path, std::size_t bytes_max, std::string& text,
                   Problems& problems) {
-  std::string text;
+  text.clear();
   int error_number = 0;
-  if (ReadWhole(path, limits.bytes_max, text, error_number)) {
-    return ReadYaml(path, std::move(text), limits, document, problems);
+  if (ReadWhole(path, bytes_max, text, error_number)) {
+    if (text.size() <= bytes_max) return true;
+    text.clear();
+    problems.Add(TooLarge(path, bytes_max));
+    return false;
   }
-  document = Document();
-  document.file = path;
+  text.clear();
   Problem problem;
   problem.code = "LR101";
   problem.file = path;
@@ -553,6 +564,15 @@ bool ReadYamlFile(const std::string& path, const Limits& limits, Document& docum
                        : "name a text file that you may read"};
   problems.Add(std::move(problem));
   return false;
+}
+
+bool ReadYamlFile(const std::string& path, const Limits& limits, Document& document,
+                  Problems& problems) {
+  document = Document();
+  document.file = path;
+  std::string text;
+  return ReadTextFile(path, limits.bytes_max, text, problems) &&
+         ReadYaml(path, std::move(text), limits, document, problems);
 }
 
 }  // namespace labrack::config
