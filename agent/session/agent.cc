@@ -185,11 +185,27 @@ Result<void> Agent::Run() {
     UpdateBoard(now);
     RefreshInventory(now);
     KeepConnected(now);
+    if (journal_->failure() && !ending_) EndForJournal();
     if (ending_ && MayEnd(now)) break;
   }
+  SayGoodbye();
+  if (journal_->failure()) {
+    Error error = *journal_->failure();
+    return Fail(
+        error.code(), error.subject(),
+        fmt::format("{}. What was promised is kept as far as it is durable, and trials that "
+                    "run go on: look after the disk under {}, then start the agent again",
+                    error.note(), context_.config.state()));
+  }
+  return {};
+}
+
+void Agent::SayGoodbye() {
   v1::AgentMessage goodbye;
-  goodbye.mutable_goodbye()->set_reason(leave_workers_ ? "the agent was stopped; trials go on"
-                                                       : "the agent ends");
+  goodbye.mutable_goodbye()->set_reason(journal_->failure()
+                                            ? "the agent ends: " + journal_->failure()->ToString()
+                                        : leave_workers_ ? "the agent was stopped; trials go on"
+                                                         : "the agent ends");
   Send(std::move(goodbye));
   heart_->Attach(nullptr, {});
   if (connection_) {
@@ -203,7 +219,6 @@ Result<void> Agent::Run() {
                       [](const auto& connection) { return connection->IsDone(); })) {
     std::this_thread::sleep_for(std::chrono::milliseconds(5));
   }
-  return {};
 }
 
 void Agent::Wait(TimePoint until) {
@@ -251,6 +266,18 @@ void Agent::StopAll(const std::string& reason) {
   spdlog::info("ending: {}", reason);
   const TimePoint now = MonotonicClock().Now();
   for (const Held& held : held_) held.trial->Stop(reason, now);
+}
+
+// Nothing can be promised any more. What runs goes on, to be found by the next agent; where there
+// will be none, it is stopped.
+void Agent::EndForJournal() {
+  spdlog::error("{}", journal_->failure()->ToString());
+  ending_ = true;
+  if (context_.config.exit_with_parent()) {
+    StopAll("the agent's journal failed: " + journal_->failure()->ToString());
+  } else {
+    leave_workers_ = true;
+  }
 }
 
 bool Agent::MayEnd(TimePoint now) {

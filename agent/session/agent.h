@@ -56,6 +56,8 @@ class Agent {
   void TakeSignals();
   void TakeInput();
   void StopAll(const std::string& reason);
+  void EndForJournal();
+  void SayGoodbye();
   bool MayEnd(TimePoint now);
 
   // The session (agent_session.cc).

@@ -112,6 +112,8 @@ void Agent::DropConnection(const std::string& reason, TimePoint now) {
 }
 
 bool Agent::Send(v1::AgentMessage message) {
+  // What would be said may be otherwise when the next agent has read the journal.
+  if (journal_->failure() && !message.has_goodbye()) return false;
   return connection_ != nullptr && connection_->Send(std::move(message));
 }
 
@@ -201,7 +203,7 @@ void Agent::SendAck(const std::string& command_id, v1::CommandAck ack) {
 
 void Agent::HandleAssign(const v1::Assign& assign, TimePoint now) {
   v1::CommandAck ack = Accept(assign.spec(), now);
-  if (ack.result() != v1::COMMAND_RESULT_OK) {
+  if (ack.result() != v1::COMMAND_RESULT_OK && !journal_->failure()) {
     spdlog::warn("{}: refused: {} {}", assign.spec().assignment_id(), ack.code(), ack.detail());
   }
   ack.set_assignment_id(assign.spec().assignment_id());

@@ -127,6 +127,8 @@ Result<void> EndSpool(const worker::TrialFiles& files, const v1::AssignmentSpec&
     if (writer.error().code() == Errc::kAlreadyExists) return {};
     return std::unexpected(writer.error());
   }
+  // The worker died between its result and the seal: that is the one result.
+  if (!events.empty() && events.back().has_result()) return writer->Seal();
   v1::EventRecord last;
   last.set_seq(writer->next_seq());
   last.set_mono_ns(MonotonicClock().Now().time_since_epoch().count());

@@ -58,6 +58,7 @@ void HeldTrial::Start(TimePoint now) {
   last_step_ = now;
   // Before the fork: after a crash in between it is known that the worker may have been started.
   Result<void> ready = context_.journal->Start(row_.spec, context_.boot_id);
+  if (context_.journal->failure()) return;  // the agent ends; the next one reads what is durable
   row_.state = HeldState::kStarted;
   row_.boot_id = context_.boot_id;
   if (ready) ready = MakeDirectory();
@@ -263,7 +264,7 @@ void HeldTrial::StepRunning(TimePoint now) {
     if (tail_.sealed()) {
       BecomeSealed();
     } else {
-      WorkerIsDead(std::move(ended->how), now);
+      WorkerIsDead(HowItEnded(*ended), now);
     }
     return;
   }
@@ -272,6 +273,18 @@ void HeldTrial::StepRunning(TimePoint now) {
 }
 
 // --- a worker that died ---
+
+// With what a worker says last, which is the reason when it has no other way to say it.
+std::string HeldTrial::HowItEnded(const WorkerProcess::End& end) const {
+  constexpr std::size_t kLogReadMax = 1 << 20;
+  constexpr std::size_t kLineMax = 500;
+  constexpr std::string_view kName = "labrack-worker: ";
+  const Result<std::string> log = worker::ReadFile(files_.worker_log(), kLogReadMax);
+  const std::size_t at = log ? log->rfind(kName) : std::string::npos;
+  if (end.exit_code <= 0 || at == std::string::npos) return end.how;
+  const std::string line = log->substr(at + kName.size(), kLineMax);
+  return end.how + ": " + line.substr(0, line.find('\n'));
+}
 
 void HeldTrial::WorkerIsDead(std::string how, TimePoint now) {
   spdlog::warn("{}: the worker ended without a result: {}", spec().assignment_id(), how);

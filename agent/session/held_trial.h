@@ -114,6 +114,7 @@ class HeldTrial {
   void StepRunning(TimePoint now);
   void Escalate(TimePoint now);
   void Watch(TimePoint now);
+  std::string HowItEnded(const WorkerProcess::End& end) const;
   void WorkerIsDead(std::string how, TimePoint now);
   void StartUndo(TimePoint now);
   void StepUndoing(TimePoint now);

@@ -1,6 +1,7 @@
 #include "agent/session/journal.h"
 
 #include <cstdlib>
+#include <cstring>
 #include <utility>
 
 #include <fmt/format.h>
@@ -26,21 +27,55 @@ constexpr const char* kSchema = R"sql(
   PRAGMA user_version = 1;
 )sql";
 
-std::unexpected<Error> FailSqlite(sqlite3* database, std::string_view what) {
-  const int code = sqlite3_errcode(database);
-  const Errc errc = code == SQLITE_FULL      ? Errc::kNoSpace
-                    : code == SQLITE_BUSY    ? Errc::kBusy
-                    : code == SQLITE_CORRUPT ? Errc::kCorrupt
-                    : code == SQLITE_NOTADB  ? Errc::kCorrupt
-                                             : Errc::kIo;
-  return Fail(errc, "journal", fmt::format("{}: {}", what, sqlite3_errmsg(database)));
+// After this many pages the write-ahead log is copied into the database.
+constexpr int kCheckpointPages = 1000;
+
+Errc ErrcOf(int code) {
+  switch (code & 0xff) {
+    case SQLITE_FULL:
+      return Errc::kNoSpace;
+    case SQLITE_BUSY:
+      return Errc::kBusy;
+    case SQLITE_CORRUPT:
+    case SQLITE_NOTADB:
+      return Errc::kCorrupt;
+    default:
+      return Errc::kIo;
+  }
 }
 
-// One statement, from preparation to its rows.
+bool IsFailureOfTheMedium(int code) {
+  const int primary = code & 0xff;
+  return primary == SQLITE_IOERR || primary == SQLITE_CORRUPT || primary == SQLITE_NOTADB;
+}
+
+// `code` is what the call gave: the connection's own may be of a later one.
+Error SqliteError(sqlite3* database, int code, std::string_view what) {
+  std::string note = fmt::format("{}: {}", what, sqlite3_errstr(code));
+  if (IsFailureOfTheMedium(code)) {
+    const bool is_sync = code == SQLITE_IOERR_FSYNC || code == SQLITE_IOERR_DIR_FSYNC;
+    const int error_number = sqlite3_system_errno(database);
+    if (is_sync) note += ", fsync failed";
+    if (error_number != 0) note += fmt::format(": {}", std::strerror(error_number));
+  }
+  return {ErrcOf(code), "journal", note};
+}
+
+// SQLite's own hook ignores what a checkpoint fails with. The log's content is durable by then, so
+// that one which only finds no room is made up for later.
+int Checkpoint(void*, sqlite3* database, const char* name, int pages) {
+  if (pages < kCheckpointPages) return SQLITE_OK;
+  const int code =
+      sqlite3_wal_checkpoint_v2(database, name, SQLITE_CHECKPOINT_PASSIVE, nullptr, nullptr);
+  return IsFailureOfTheMedium(code) ? code : SQLITE_OK;
+}
+
+// One statement, from preparation to its rows. `failure` is the journal's.
 class Statement {
  public:
-  Statement(sqlite3* database, const char* sql) : database_(database) {
-    prepared_ = sqlite3_prepare_v2(database, sql, -1, &statement_, nullptr) == SQLITE_OK;
+  Statement(sqlite3* database, std::optional<Error>& failure, const char* sql)
+      : database_(database), failure_(failure) {
+    prepared_ = sqlite3_prepare_v2(database, sql, -1, &statement_, nullptr);
   }
   ~Statement() { sqlite3_finalize(statement_); }
   Statement(const Statement&) = delete;
@@ -63,11 +98,13 @@ class Statement {
 
   // True: there is a row.
   Result<bool> Step() {
-    if (!prepared_) return FailSqlite(database_, "prepare");
-    const int code = sqlite3_step(statement_);
+    if (failure_) return std::unexpected(*failure_);
+    const int code = prepared_ == SQLITE_OK ? sqlite3_step(statement_) : prepared_;
     if (code == SQLITE_ROW) return true;
     if (code == SQLITE_DONE) return false;
-    return FailSqlite(database_, "step");
+    Error error = SqliteError(database_, code, prepared_ == SQLITE_OK ? "step" : "prepare");
+    if (IsFailureOfTheMedium(code)) failure_ = error;
+    return std::unexpected(std::move(error));
   }
   Result<void> Run() {
     Result<bool> stepped = Step();
@@ -85,8 +122,9 @@ class Statement {
 
  private:
   sqlite3* database_;
+  std::optional<Error>& failure_;
   sqlite3_stmt* statement_ = nullptr;
-  bool prepared_ = false;
+  int prepared_ = SQLITE_OK;
   int bound_ = 0;
 };
 
@@ -104,26 +142,38 @@ Result<Journal> Journal::Open(const std::filesystem::path& file) {
   constexpr int kFlags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX;
   const int code = sqlite3_open_v2(file.c_str(), &database, kFlags, nullptr);
   Journal journal(database);
-  if (code != SQLITE_OK) return FailSqlite(database, "open " + file.string());
-  for (const char* pragma : {"PRAGMA journal_mode=WAL", "PRAGMA synchronous=FULL",
-                             "PRAGMA locking_mode=EXCLUSIVE", "PRAGMA busy_timeout=5000"}) {
+  if (code != SQLITE_OK) {
+    return std::unexpected(SqliteError(database, code, "open " + file.string()));
+  }
+  sqlite3_extended_result_codes(database, 1);
+  // Exclusive before anything is read: then the index of the log is kept in memory, and not in a
+  // file that would need room on a full disk.
+  for (const char* pragma : {"PRAGMA locking_mode=EXCLUSIVE", "PRAGMA journal_mode=WAL",
+                             "PRAGMA synchronous=FULL", "PRAGMA busy_timeout=5000"}) {
     if (Result<void> set = journal.Run(pragma); !set) return std::unexpected(set.error());
   }
   if (Result<void> migrated = journal.Migrate(); !migrated) {
     return std::unexpected(migrated.error());
   }
+  sqlite3_wal_hook(database, Checkpoint, nullptr);
   return journal;
 }
 
 Result<void> Journal::Run(const char* sql) {
-  if (sqlite3_exec(database_.get(), sql, nullptr, nullptr, nullptr) != SQLITE_OK) {
-    return FailSqlite(database_.get(), sql);
+  if (failure_) return std::unexpected(*failure_);
+  const int code = sqlite3_exec(database_.get(), sql, nullptr, nullptr, nullptr);
+  if (code == SQLITE_OK) return {};
+  Error error = SqliteError(database_.get(), code, sql);
+  if (IsFailureOfTheMedium(code)) failure_ = error;
+  // A transaction that is left open would swallow whatever comes next.
+  if (sqlite3_get_autocommit(database_.get()) == 0) {
+    sqlite3_exec(database_.get(), "ROLLBACK", nullptr, nullptr, nullptr);
   }
-  return {};
+  return std::unexpected(std::move(error));
 }
 
 Result<void> Journal::Migrate() {
-  Statement version(database_.get(), "PRAGMA user_version");
+  Statement version(database_.get(), failure_, "PRAGMA user_version");
   Result<bool> row = version.Step();
   if (!row) return std::unexpected(row.error());
   const std::int64_t found = version.Number(0);
@@ -137,7 +187,7 @@ Result<void> Journal::Migrate() {
 }
 
 Result<std::string> Journal::Value(const char* name) {
-  Statement select(database_.get(), "SELECT value FROM settings WHERE name = ?");
+  Statement select(database_.get(), failure_, "SELECT value FROM settings WHERE name = ?");
   Result<bool> row = select.Bind(name).Step();
   if (!row) return std::unexpected(row.error());
   return *row ? select.Text(0) : std::string();
@@ -150,7 +200,8 @@ Result<std::uint64_t> Journal::Number(const char* name) {
 }
 
 Result<void> Journal::SetValue(const char* name, const std::string& value) {
-  Statement insert(database_.get(), "INSERT OR REPLACE INTO settings (name, value) VALUES (?, ?)");
+  Statement insert(database_.get(), failure_,
+                   "INSERT OR REPLACE INTO settings (name, value) VALUES (?, ?)");
   return insert.Bind(name).Bind(value).Run();
 }
 
@@ -177,7 +228,7 @@ Result<void> Journal::SetControllerEpoch(std::uint64_t epoch) {
 Result<std::uint64_t> Journal::EpochFloor() { return Number("epoch_floor"); }
 
 Result<std::vector<JournalRow>> Journal::Held() {
-  Statement select(database_.get(),
+  Statement select(database_.get(), failure_,
                    "SELECT spec, state, boot_id, clock_offset_ns, clock_uncertainty_ns "
                    "FROM assignments WHERE state < ? ORDER BY epoch");
   select.Bind(static_cast<std::int64_t>(HeldState::kClosed));
@@ -199,7 +250,7 @@ Result<std::vector<JournalRow>> Journal::Held() {
 }
 
 Result<std::optional<Journal::Known>> Journal::Find(const std::string& assignment_id) {
-  Statement select(database_.get(),
+  Statement select(database_.get(), failure_,
                    "SELECT epoch, state FROM assignments WHERE assignment_id = ? "
                    "ORDER BY epoch DESC LIMIT 1");
   Result<bool> row = select.Bind(assignment_id).Step();
@@ -216,7 +267,7 @@ Result<void> Journal::Accept(const v1::AssignmentSpec& spec) {
     return Fail(Errc::kAlreadyExists, spec.assignment_id(),
                 fmt::format("epoch {} was accepted before", (*known)->epoch));
   }
-  Statement insert(database_.get(),
+  Statement insert(database_.get(), failure_,
                    "INSERT INTO assignments (assignment_id, epoch, state, spec) "
                    "VALUES (?, ?, ?, ?)");
   return insert.Bind(spec.assignment_id())
@@ -227,7 +278,7 @@ Result<void> Journal::Accept(const v1::AssignmentSpec& spec) {
 }
 
 Result<void> Journal::Start(const v1::AssignmentSpec& spec, const std::string& boot_id) {
-  Statement update(database_.get(),
+  Statement update(database_.get(), failure_,
                    "UPDATE assignments SET state = ?, boot_id = ? "
                    "WHERE assignment_id = ? AND epoch = ?");
   return update.Bind(static_cast<std::int64_t>(HeldState::kStarted))
@@ -239,7 +290,7 @@ Result<void> Journal::Start(const v1::AssignmentSpec& spec, const std::string& b
 
 Result<void> Journal::Seal(const v1::AssignmentSpec& spec, std::int64_t clock_offset_ns,
                            std::int64_t clock_uncertainty_ns) {
-  Statement update(database_.get(),
+  Statement update(database_.get(), failure_,
                    "UPDATE assignments SET state = ?, clock_offset_ns = ?, "
                    "clock_uncertainty_ns = ? WHERE assignment_id = ? AND epoch = ?");
   return update.Bind(static_cast<std::int64_t>(HeldState::kSealed))
@@ -251,7 +302,7 @@ Result<void> Journal::Seal(const v1::AssignmentSpec& spec, std::int64_t clock_of
 }
 
 Result<void> Journal::Close(const std::string& assignment_id, std::uint64_t epoch) {
-  Statement update(database_.get(),
+  Statement update(database_.get(), failure_,
                    "UPDATE assignments SET state = ?, spec = x'' "
                    "WHERE assignment_id = ? AND epoch = ?");
   Result<void> closed = update.Bind(static_cast<std::int64_t>(HeldState::kClosed))
@@ -262,7 +313,7 @@ Result<void> Journal::Close(const std::string& assignment_id, std::uint64_t epoc
 }
 
 Result<void> Journal::Prune() {
-  Statement count(database_.get(), "SELECT count(*) FROM assignments WHERE state = ?");
+  Statement count(database_.get(), failure_, "SELECT count(*) FROM assignments WHERE state = ?");
   Result<bool> row = count.Bind(static_cast<std::int64_t>(HeldState::kClosed)).Step();
   if (!row) return std::unexpected(row.error());
   // A tenth at a time, so that it is rarely done.

@@ -3,6 +3,10 @@
 // after any crash: which trials are held, was this epoch ever accepted, and which controller is the
 // newest.
 //
+// A write or a sync that the medium failed is never tried again: the next sync may report success
+// for what the first one has lost. From then on every call fails (failure()), and the agent ends;
+// the next one goes on from what is durable. A full disk is no such failure: nothing was written.
+//
 // Ended trials leave their row without its body, so that an Assign that is repeated late is never
 // run again; beyond kClosedKeptMax such rows the oldest go, and everything up to their epoch is
 // refused.
@@ -48,6 +52,10 @@ class Journal {
   Journal& operator=(Journal&&) noexcept;
   ~Journal();
 
+  // What broke it: an error of the medium, or a file that does not read back. Nothing is read or
+  // written any more.
+  const std::optional<Error>& failure() const { return failure_; }
+
   // Adds one to the number of starts and gives it.
   Result<std::uint64_t> NextIncarnation();
   Result<std::string> AgentId();  // empty: none kept yet
@@ -87,6 +95,7 @@ class Journal {
     void operator()(sqlite3* database) const;
   };
   std::unique_ptr<sqlite3, Closer> database_;
+  std::optional<Error> failure_;
 };
 
 }  // namespace labrack::session

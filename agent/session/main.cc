@@ -69,11 +69,11 @@ int Main(int argc, char** argv) {
   Result<std::unique_ptr<Agent>> agent = Agent::Open(config, *worker);
   if (!agent) return Complain(agent.error());
   const Result<void> ran = (*agent)->Run();
-  if (!ran) return Complain(ran.error());
+  const int exit_code = ran ? kExitOk : Complain(ran.error());
   std::fflush(nullptr);
   // The exposer's server takes seconds to stop; nothing of it is worth waiting for, and everything
   // durable is.
-  _exit(kExitOk);
+  _exit(exit_code);
 }
 
 }  // namespace

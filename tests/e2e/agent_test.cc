@@ -13,6 +13,7 @@
 #include <gtest/gtest.h>
 #include <httplib.h>
 
+#include "tests/e2e/agent_fixture.h"
 #include "tests/e2e/test_controller.h"
 #include "tests/e2e/trial_support.h"
 
@@ -23,8 +24,6 @@ using std::chrono::milliseconds;
 using std::chrono::seconds;
 using Heard = TestController::Heard;
 
-constexpr std::uint64_t kEpoch = 1ULL << 40;
-
 // The value of the first line of a scrape that begins so; -1 where there is none.
 double MetricOf(const std::string& text, const std::string& begin) {
   const std::size_t at = text.find("\n" + begin);
@@ -33,78 +32,7 @@ double MetricOf(const std::string& text, const std::string& begin) {
   return std::stod(line.substr(line.rfind(' ')));
 }
 
-class AgentTest : public testing::Test {
- protected:
-  ~AgentTest() override {
-    agent_.reset();
-    for (pid_t pid : ProcessesWith(state_.string())) kill(pid, SIGKILL);
-  }
-
-  void StartAgent(const std::string& more = "") {
-    const std::filesystem::path config = temp_.path() / "agent.yaml";
-    std::ofstream(config) << "controller: " << controller_.address()
-                          << "\nstate: " << state_.string()
-                          << "\nname: st-01\nmetrics_listen: 127.0.0.1:0\n"
-                          << more;
-    agent_ = std::make_unique<Process>(
-        std::vector<std::string>{Binary("labrack-agent"), "--config", config.string()},
-        temp_.path() / "agent.log");
-  }
-  std::string Log() const { return ReadText(temp_.path() / "agent.log"); }
-
-  bool WaitForPhase(v1::PhaseKind phase) {
-    return controller_.WaitFor([&](const Heard& heard) { return heard.HasBegun(phase); });
-  }
-  bool WaitForResult(Nanoseconds longest = seconds(30)) {
-    return controller_.WaitFor([](const Heard& heard) { return heard.result() != nullptr; },
-                               longest);
-  }
-  v1::CommandAck Assign(const v1::AssignmentSpec& spec, const std::string& command_id) {
-    controller_.SendAssign(spec, command_id);
-    EXPECT_TRUE(controller_.WaitFor([&](const Heard& heard) {
-      return heard.AckOf(command_id) != nullptr;
-    })) << Log();
-    const Heard heard = controller_.heard();
-    const v1::CommandAck* ack = heard.AckOf(command_id);
-    return ack == nullptr ? v1::CommandAck() : *ack;
-  }
-  bool WaitForHello(std::size_t count) {
-    return controller_.WaitFor([&](const Heard& heard) { return heard.hellos.size() >= count; });
-  }
-  bool NothingIsLeft() const {
-    return FilesBelow(state_ / "disks").empty() && FilesBelow(state_ / "mounts").empty() &&
-           FilesBelow(state_ / "trials").empty();
-  }
-  // Closes the trial and expects that nothing of it is left.
-  void ExpectClosed(const v1::AssignmentSpec& spec) {
-    controller_.SendWant(spec, v1::WANT_CLOSED, "closed");
-    EXPECT_TRUE(WaitUntil(seconds(10), [&] { return NothingIsLeft(); }))
-        << testing::PrintToString(FilesBelow(state_)) << Log();
-  }
-  // Numbers 1..n, the result last, and none came in two forms.
-  void ExpectWholeHistory() {
-    const Heard heard = controller_.heard();
-    std::uint64_t expected = 0;
-    for (const auto& [seq, record] : heard.events) EXPECT_EQ(seq, ++expected);
-    ASSERT_FALSE(heard.events.empty());
-    EXPECT_TRUE(heard.events.rbegin()->second.has_result());
-    EXPECT_TRUE(heard.conflicts.empty()) << testing::PrintToString(heard.conflicts);
-  }
-  pid_t WorkerPid() const {
-    std::vector<pid_t> workers = ProcessesWith("--lock-fd");
-    for (pid_t pid : workers) {
-      if (ReadText("/proc/" + std::to_string(pid) + "/cmdline").find(state_.string()) !=
-          std::string::npos)
-        return pid;
-    }
-    return -1;
-  }
-
-  TempDirectory temp_;
-  std::filesystem::path state_ = temp_.path() / "state";
-  TestController controller_;
-  std::unique_ptr<Process> agent_;
-};
+class AgentTest : public AgentFixture {};
 
 TEST_F(AgentTest, FromAssignToResultToNothing) {
   StartAgent();

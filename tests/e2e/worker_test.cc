@@ -31,10 +31,10 @@ class WorkerTest : public testing::Test {
     std::string json;
     EXPECT_TRUE(google::protobuf::util::MessageToJsonString(local, &json).ok());
     std::ofstream(temp_.path() / "trial.json") << json;
-    return std::make_unique<Process>(
-        std::vector<std::string>{Binary("labrack-worker"), "--spec",
-                                 (temp_.path() / "trial.json").string(), "--dir", trial_.string()},
-        temp_.path() / "output");
+    std::vector<std::string> words = launcher_;
+    words.insert(words.end(), {Binary("labrack-worker"), "--spec",
+                               (temp_.path() / "trial.json").string(), "--dir", trial_.string()});
+    return std::make_unique<Process>(std::move(words), temp_.path() / "output");
   }
   std::string Output() const { return ReadText(temp_.path() / "output"); }
   bool WaitForPhase(const v1::AssignmentSpec& spec, v1::PhaseKind phase) const {
@@ -47,6 +47,7 @@ class WorkerTest : public testing::Test {
 
   TempDirectory temp_;
   std::filesystem::path trial_ = temp_.path() / "trial";
+  std::vector<std::string> launcher_;  // words before the worker's own
 };
 
 TEST_F(WorkerTest, RunsAStreamFromStartToEnd) {
@@ -154,6 +155,23 @@ TEST_F(WorkerTest, WhatCannotBeBuiltIsSaidAndNotMeasured) {
   EXPECT_EQ(result->environment_verdict().outcome(), v1::OUTCOME_FAILED);
   EXPECT_NE(result->environment_verdict().reason().find("build"), std::string::npos);
   EXPECT_EQ(result->clean_up().outcome(), v1::OUTCOME_OK);
+}
+
+// A second sync may report success for what the first one has lost, so that there is no result; the
+// agent says so in its place.
+TEST_F(WorkerTest, ASpoolThatCannotBeSyncedEndsInNoResultAndNothingIsLeft) {
+  const std::filesystem::path control = temp_.path() / "failing";
+  launcher_ = {"/usr/bin/env", std::string("LD_PRELOAD=") + LABRACK_FAILING_SYNC_LIBRARY,
+               "LABRACK_FAILING_SYNC=" + control.string()};
+  const v1::AssignmentSpec spec = SyncPagesOnDirectory("run-1/6/st-01", 7, seconds(1));
+  std::unique_ptr<Process> worker = Start(spec);
+  ASSERT_TRUE(WaitForPhase(spec, v1::PHASE_MEASURE)) << Output();
+  std::ofstream(control) << "/spool";
+  ASSERT_EQ(worker->Wait(seconds(20)), 5) << Output();
+  EXPECT_NE(Output().find("labrack-worker: "), std::string::npos);
+  EXPECT_NE(Output().find("fdatasync: Input/output error"), std::string::npos) << Output();
+  EXPECT_EQ(FindResult(ReadSpool(trial_, spec)), nullptr);
+  EXPECT_TRUE(NothingIsLeft());
 }
 
 TEST_F(WorkerTest, ASpecificationThatIsNoneIsRefused) {

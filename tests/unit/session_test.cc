@@ -420,6 +420,23 @@ TEST(EndingTest, TheOutcomeSaysWhoWasToBlame) {
   EXPECT_EQ(result.measurement().outcome(), v1::OUTCOME_NOT_STARTED);
 }
 
+TEST(EndingTest, AResultThatWasWrittenAndNotSealedIsTheOneThatCounts) {
+  TempDirectory temp;
+  const worker::TrialFiles files(temp.path());
+  {
+    Result<spool::SpoolWriter> writer = spool::SpoolWriter::Create(files.spool(), kIdentity, {});
+    AddResult(*writer);
+  }
+  const v1::AssignmentSpec spec = Spec(kIdentity.assignment_id, kIdentity.epoch);
+  ASSERT_TRUE(
+      EndSpool(files, spec, "st-01", "host", {.how = "signal 9 (Killed)", .stop_reason = {}}, {}));
+  SpoolTail tail(files.spool(), kIdentity);
+  const std::vector<v1::EventRecord> records = Drain(tail, true);
+  ASSERT_EQ(records.size(), 1U);
+  EXPECT_EQ(records[0].result().measurement().outcome(), v1::OUTCOME_OK);
+  EXPECT_TRUE(tail.sealed());
+}
+
 TEST(EndingTest, TheSpoolOfADeadWorkerIsEndedOnceOnly) {
   TempDirectory temp;
   const worker::TrialFiles files(temp.path());

@@ -231,6 +231,33 @@ TEST(SpoolTest, RefusesASpoolOfAnotherEpochAndASecondCreate) {
             Errc::kAlreadyExists);
 }
 
+// The writer died while it made the segment, or somebody else's spool was put aside.
+TEST(SpoolTest, AReaderFollowsWhenASegmentIsMadeAnewUnderIt) {
+  TempDirectory temp;
+  const std::filesystem::path spool = temp.path() / "s";
+  for (const std::string& begin : {std::string("LRSP"), EncodeHeader({.identity = {"other", 1}})}) {
+    std::filesystem::create_directory(spool);
+    std::ofstream(SegmentPath(spool, 1), std::ios::binary) << begin;
+    SpoolReader reader(spool, kIdentity);
+    const Result<std::optional<Record>> none = reader.Next();
+    if (none) {
+      EXPECT_FALSE(*none);
+    } else {
+      EXPECT_EQ(none.error().code(), Errc::kCorrupt);
+      std::filesystem::rename(spool, temp.path() / "foreign");
+    }
+    Result<SpoolWriter> writer = SpoolWriter::Resume(spool, kIdentity, {});
+    ASSERT_TRUE(writer) << writer.error().ToString();
+    ASSERT_TRUE(writer->Append(RecordType::kResult, Durability::kNow, 0, "the result"));
+    ASSERT_TRUE(writer->Seal());
+    const std::vector<Record> read = ReadAll(reader);
+    ASSERT_EQ(read.size(), 1U);
+    EXPECT_EQ(read[0].payload, "the result");
+    EXPECT_TRUE(reader.sealed());
+    std::filesystem::remove_all(spool);
+  }
+}
+
 TEST(SpoolTest, BeyondItsLimitDetailsAreDroppedAndStateIsKept) {
   TempDirectory temp;
   Result<SpoolWriter> writer = SpoolWriter::Create(temp.path() / "s", kIdentity, {.trial = 10_KiB});

@@ -1,6 +1,7 @@
 #include "agent/worker/spool/spool_reader.h"
 
 #include <algorithm>
+#include <cerrno>
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -34,6 +35,19 @@ Result<bool> SpoolReader::OpenSegment() {
   segment_closed_ = false;
   segment_done_ = false;
   return true;
+}
+
+// A segment whose header does not read is made anew under its name by whoever goes on in a dead
+// writer's place, or was put aside with its whole directory.
+Result<void> SpoolReader::OpenAgain() {
+  const std::filesystem::path path = SegmentPath(directory_, place_.segment);
+  Descriptor file(open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!file.valid() && errno != ENOENT) return FailErrno("open", path.string());
+  if (!file.valid()) --place_.segment;
+  file_ = std::move(file);
+  buffer_.clear();
+  buffer_at_ = 0;
+  return {};
 }
 
 Result<void> SpoolReader::Load() {
@@ -141,6 +155,9 @@ Result<ParsedRecord> SpoolReader::ParseNext() {
 }
 
 Result<std::optional<Record>> SpoolReader::Next() {
+  if (file_.valid() && place_.offset == 0 && !segment_done_) {
+    if (Result<void> opened = OpenAgain(); !opened) return std::unexpected(opened.error());
+  }
   while (!sealed_) {
     if (!file_.valid() || segment_done_) {
       Result<bool> opened = OpenSegment();

@@ -51,6 +51,7 @@ class SpoolReader {
 
  private:
   Result<bool> OpenSegment();  // false: there is none yet
+  Result<void> OpenAgain();    // the same one
   Result<void> Load();         // what the file holds behind place_.offset
   Result<bool> IsClosed();     // a later segment exists, or the file ends in a footer
   std::optional<std::size_t> FindRecord(std::size_t from) const;

@@ -1,5 +1,7 @@
 #include "agent/worker/spool/spool_writer.h"
 
+#include <algorithm>
+#include <cerrno>
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <system_error>
@@ -87,11 +89,16 @@ Result<SpoolWriter> SpoolWriter::Resume(std::filesystem::path directory, Identit
     }
     return writer;
   }
-  writer.file_ = Descriptor(open(path.c_str(), O_WRONLY | O_CLOEXEC));
+  writer.file_ = Descriptor(open(path.c_str(), O_RDWR | O_CLOEXEC));
   if (!writer.file_.valid()) return FailErrno("open", path.string());
   if (ftruncate(writer.file_.get(), static_cast<off_t>(place.offset)) != 0) {
     return FailErrno("truncate", path.string());
   }
+  Result<void> rewritten = writer.Rewrite(place.offset);
+  if (!rewritten && rewritten.error().code() == Errc::kNoSpace && writer.ReleaseBallast()) {
+    rewritten = writer.Rewrite(place.offset);
+  }
+  if (!rewritten) return std::unexpected(rewritten.error());
   writer.segment_size_ = place.offset;
   writer.segment_count_ = place.segment_count;
   writer.size_ = Bytes(place.offset);
@@ -112,8 +119,7 @@ Result<void> SpoolWriter::StartSegment() {
   Result<void> written =
       Write(EncodeHeader({.identity = identity_, .first_seq = next_seq_}), /*must_fit=*/true);
   if (!written) return written;
-  if (fsync(directory_file_.get()) != 0) return FailErrno("fsync", directory_.string());
-  return {};
+  return SyncDirectory();
 }
 
 Result<void> SpoolWriter::TryWrite(std::string_view data) {
@@ -146,8 +152,36 @@ Result<void> SpoolWriter::Write(std::string_view data, bool must_fit) {
 }
 
 Result<void> SpoolWriter::SyncData() {
-  if (fdatasync(file_.get()) != 0) {
-    return FailErrno("fdatasync", SegmentPath(directory_, segment_).string());
+  if (Result<void> usable = Usable(); !usable) return usable;
+  if (fdatasync(file_.get()) == 0) return {};
+  failure_ = Error::FromErrno(errno, "fdatasync", SegmentPath(directory_, segment_).string());
+  return std::unexpected(*failure_);
+}
+
+Result<void> SpoolWriter::SyncDirectory() {
+  if (Result<void> usable = Usable(); !usable) return usable;
+  if (fsync(directory_file_.get()) == 0) return {};
+  failure_ = Error::FromErrno(errno, "fsync", directory_.string());
+  return std::unexpected(*failure_);
+}
+
+Result<void> SpoolWriter::Usable() const {
+  return failure_ ? Result<void>(std::unexpected(*failure_)) : Result<void>();
+}
+
+Result<void> SpoolWriter::Rewrite(std::uint64_t length) {
+  const std::string path = SegmentPath(directory_, segment_).string();
+  std::string bytes(64 << 10, '\0');
+  for (std::uint64_t at = 0; at < length;) {
+    const std::size_t want = std::min<std::uint64_t>(bytes.size(), length - at);
+    const ssize_t got = pread(file_.get(), bytes.data(), want, static_cast<off_t>(at));
+    if (got < 0 && errno == EINTR) continue;
+    if (got <= 0) return got < 0 ? FailErrno("read", path) : Fail(Errc::kIo, path, "ends early");
+    const ssize_t put =
+        pwrite(file_.get(), bytes.data(), static_cast<std::size_t>(got), static_cast<off_t>(at));
+    if (put < 0 && errno == EINTR) continue;
+    if (put <= 0) return FailErrno("write", path);
+    at += static_cast<std::uint64_t>(put);
   }
   return {};
 }
@@ -159,6 +193,7 @@ Result<void> SpoolWriter::Append(RecordType type, Durability durability, std::in
                 "a record of " + std::to_string(payload.size()) + " bytes; at most " +
                     std::to_string(kPayloadMax.count()) + " fit, and none into a sealed spool");
   }
+  if (Result<void> usable = Usable(); !usable) return usable;
   const bool detail = type == RecordType::kDetail;
   if (detail && size_ + Bytes(payload.size()) > limits_.trial) {
     ++dropped_count_;
@@ -190,11 +225,11 @@ Result<void> SpoolWriter::CloseSegment(bool final_segment) {
 Result<void> SpoolWriter::Seal() {
   if (!file_.valid())
     return Fail(Errc::kInvalidArgument, directory_.string(), "the spool is sealed");
+  if (Result<void> usable = Usable(); !usable) return usable;
   if (Result<void> closed = CloseSegment(/*final_segment=*/true); !closed) return closed;
   file_.Close();
   ReleaseBallast();
-  if (fsync(directory_file_.get()) != 0) return FailErrno("fsync", directory_.string());
-  return {};
+  return SyncDirectory();
 }
 
 }  // namespace labrack::spool

@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <string_view>
 
 #include "agent/worker/spool/record.h"
@@ -38,8 +39,8 @@ class SpoolWriter {
   // Number that the next record will get: it stands in the payload too.
   std::uint64_t next_seq() const { return next_seq_; }
   // Errors: kNoSpace when a detail was dropped (nothing was written) or when even the ballast did
-  // not help; kInvalidArgument for a payload above kPayloadMax; kIo, after which the writer must
-  // not be used.
+  // not help; kInvalidArgument for a payload above kPayloadMax; kIo. After a sync that failed every
+  // call fails: the next sync may report success for what the first one has lost.
   Result<void> Append(RecordType type, Durability durability, std::int64_t mono_ns,
                       std::string_view payload);
   // Footer, fsync of file and directory. Nothing can be appended afterwards.
@@ -61,6 +62,12 @@ class SpoolWriter {
   Result<void> Write(std::string_view data, bool must_fit);
   Result<void> TryWrite(std::string_view data);
   Result<void> SyncData();
+  Result<void> SyncDirectory();
+  // Error: what could not be synced.
+  Result<void> Usable() const;
+  // Writes the open segment's bytes again: a sync that failed for a dead writer has left pages that
+  // only memory has, and no later sync would say so.
+  Result<void> Rewrite(std::uint64_t length);
 
   std::filesystem::path directory_;
   Identity identity_;
@@ -73,6 +80,7 @@ class SpoolWriter {
   std::uint64_t next_seq_ = 1;
   Bytes size_;
   std::uint64_t dropped_count_ = 0;
+  std::optional<Error> failure_;
 };
 
 }  // namespace labrack::spool
