@@ -16,6 +16,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -57,6 +58,7 @@ struct Layout {
   std::size_t inherited_count = 0;
   const char* directory = nullptr;
   bool new_session = false;
+  bool ends_with_caller = false;
   sigset_t signal_mask{};
 };
 
@@ -74,6 +76,7 @@ ChildFailure Prepare(const Layout& layout) {
   } else if (setpgid(0, 0) != 0) {
     return {"setpgid", errno};
   }
+  if (layout.ends_with_caller && prctl(PR_SET_PDEATHSIG, SIGTERM) != 0) return {"prctl", errno};
   if (dup2(layout.input_fd, STDIN_FILENO) < 0 || dup2(layout.output_fd, STDOUT_FILENO) < 0 ||
       dup2(layout.errors_fd, STDERR_FILENO) < 0) {
     return {"dup2", errno};
@@ -281,6 +284,7 @@ Result<Child> Child::Spawn(const Command& command, const SpawnOptions& options) 
   layout.inherited_count = options.inherited_fds.size();
   layout.directory = command.directory.empty() ? nullptr : command.directory.c_str();
   layout.new_session = options.new_session;
+  layout.ends_with_caller = options.ends_with_caller;
   sigemptyset(&layout.signal_mask);
 
   EnvironmentBlock environment(command.environment);

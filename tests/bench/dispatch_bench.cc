@@ -18,6 +18,7 @@
 #include "agent/exec/run.h"
 #include "labrack/v1/control.grpc.pb.h"
 #include "tests/bench/goals.h"
+#include "tests/sim/free_port.h"
 #include "tests/sim/sim_agent.h"
 
 namespace labrack::bench {
@@ -28,7 +29,6 @@ using std::chrono::seconds;
 
 constexpr int kRounds = 5;
 constexpr int kSimulatedAgents = 1000;
-constexpr int kFirstPort = 20'480;  // of the controller and of fio's servers
 constexpr Nanoseconds kOnlineLimit = seconds(60);
 
 double SecondsSince(TimePoint begin) {
@@ -47,7 +47,7 @@ class Lab {
  public:
   static Result<std::unique_ptr<Lab>> Start(int agents) {
     // The least lead that lets that many agents on one machine answer before the common start.
-    const int lead_ms = agents > 8 ? 150 : 20;
+    const int lead_ms = agents > 8 ? 100 : 20;
     std::string name = (std::filesystem::temp_directory_path() / "labrack-bench-XXXXXX").string();
     if (mkdtemp(name.data()) == nullptr) return FailErrno("mkdtemp", name);
     std::unique_ptr<Lab> lab(new Lab(name));
@@ -76,7 +76,7 @@ class Lab {
     std::filesystem::remove_all(directory_, ignored);
   }
 
-  std::string agents_address() const { return fmt::format("127.0.0.1:{}", kFirstPort); }
+  std::string agents_address() const { return fmt::format("127.0.0.1:{}", agents_port_); }
   pid_t controller_pid() const { return processes_.front().pid(); }
 
   // From the submission to the run's end.
@@ -143,7 +143,7 @@ class Lab {
         exec::Child::Spawn({.words = {(beside / program).string(), "--config", path.string()},
                             .directory = directory_,
                             .environment = {}},
-                           {});
+                           {.ends_with_caller = true});
     if (!child) return std::unexpected(child.error());
     processes_.push_back(std::move(*child));
     return {};
@@ -153,11 +153,11 @@ class Lab {
     const std::string text = fmt::format(
         "state: {}/controller\nagents_listen: 127.0.0.1:{}\ncontrol_listen: 127.0.0.1:{}\n"
         "http_listen: \"\"\nheartbeat: 1s\nstart_lead: {}ms\n",
-        directory_.string(), kFirstPort, kFirstPort + 1, start_lead_ms);
+        directory_.string(), agents_port_, control_port_, start_lead_ms);
     if (Result<void> started = Spawn("labrack-controller", "controller.yaml", text); !started) {
       return started;
     }
-    stub_ = v1::Control::NewStub(grpc::CreateChannel(fmt::format("127.0.0.1:{}", kFirstPort + 1),
+    stub_ = v1::Control::NewStub(grpc::CreateChannel(fmt::format("127.0.0.1:{}", control_port_),
                                                      grpc::InsecureChannelCredentials()));
     return WaitForHosts(0);
   }
@@ -166,7 +166,7 @@ class Lab {
     return Spawn("labrack-agent", fmt::format("agent-{}.yaml", index),
                  fmt::format("controller: 127.0.0.1:{}\nstate: {}/agent-{}\nname: agent-{}\n"
                              "metrics_listen: \"\"\n",
-                             kFirstPort, directory_.string(), index, index));
+                             agents_port_, directory_.string(), index, index));
   }
 
   Result<void> WaitForHosts(int count) {
@@ -186,6 +186,8 @@ class Lab {
   }
 
   std::filesystem::path directory_;
+  int agents_port_ = sim::FreePort();
+  int control_port_ = sim::FreePort();
   std::vector<exec::Child> processes_;
   std::unique_ptr<v1::Control::Stub> stub_;
 };
@@ -198,11 +200,12 @@ class FioFleet {
     if (mkdtemp(name.data()) == nullptr) return FailErrno("mkdtemp", name);
     std::unique_ptr<FioFleet> fleet(new FioFleet(name));
     for (int i = 0; i < servers; ++i) {
-      const std::string at = fmt::format("127.0.0.1,{}", kFirstPort + 10 + i);
+      const std::string at = fmt::format("127.0.0.1,{}", sim::FreePort());
       std::ofstream(fleet->directory_ / fmt::format("{}.fio", i))
           << fmt::format("[j{}]\nrw=write\nsize=4k\nfilename={}/{}.dat\n", i, name, i);
       Result<exec::Child> server = exec::Child::Spawn(
-          {.words = {"fio", "--server=" + at}, .directory = name, .environment = {}}, {});
+          {.words = {"fio", "--server=" + at}, .directory = name, .environment = {}},
+          {.ends_with_caller = true});
       if (!server) return std::unexpected(server.error());
       fleet->servers_.push_back(std::move(*server));
       fleet->client_.push_back("--client=" + at);

@@ -1,17 +1,15 @@
 // Goal: a controller that is killed (-9) at any moment of a run loses no result and doubles none.
 // Method: labrack-controller as a process of its own, simulated agents in this one; a seed chooses
 // when it is killed; it is started again on the same state directory and ports.
-#include <arpa/inet.h>
 #include <csignal>
 #include <fstream>
-#include <netinet/in.h>
-#include <sys/socket.h>
 #include <sys/wait.h>
 #include <thread>
 #include <unistd.h>
 
 #include "storage/base/random.h"
 #include "tests/e2e/controller_fixture.h"
+#include "tests/sim/free_port.h"
 
 namespace labrack::e2e {
 namespace {
@@ -19,26 +17,13 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-// A port that nobody has right now.
-int FreePort() {
-  const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  socklen_t length = sizeof address;
-  EXPECT_EQ(bind(fd, reinterpret_cast<sockaddr*>(&address), length), 0);
-  getsockname(fd, reinterpret_cast<sockaddr*>(&address), &length);
-  close(fd);
-  return ntohs(address.sin_port);
-}
-
 class ControllerProcess {
  public:
   explicit ControllerProcess(const std::filesystem::path& directory)
       : config_file_((directory / "controller.yaml").string()),
         log_file_((directory / "controller.log").string()),
-        agents_("127.0.0.1:" + std::to_string(FreePort())),
-        control_("127.0.0.1:" + std::to_string(FreePort())) {
+        agents_("127.0.0.1:" + std::to_string(sim::FreePort())),
+        control_("127.0.0.1:" + std::to_string(sim::FreePort())) {
     std::ofstream(config_file_) << "state: " << (directory / "state").string()
                                 << "\nagents_listen: \"" << agents_ << "\"\ncontrol_listen: \""
                                 << control_ << "\"\nhttp_listen: \"\"\nheartbeat: 200ms\n"

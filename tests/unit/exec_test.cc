@@ -276,6 +276,22 @@ TEST(ChildTest, WaitIsBoundedAndADestroyedChildLivesOnAndIsReapedLater) {
   EXPECT_FALSE(Exists(pid));
 }
 
+// A thread stands for a caller that ends without a word.
+TEST(ChildTest, EndsWithTheThreadThatStartedItWhenAsked) {
+  for (const bool ends : {true, false}) {
+    Command command;
+    command.words = {"/bin/sleep", "5"};
+    std::optional<Result<Child>> child;
+    std::thread([&] { child = Child::Spawn(command, {.ends_with_caller = ends}); }).join();
+    ASSERT_TRUE(child.has_value() && child->has_value());
+    const Result<ExitStatus> status =
+        (*child)->WaitUntil(MonotonicClock().Now() + milliseconds(ends ? 3000 : 50));
+    EXPECT_EQ(status.has_value(), ends);
+    if (ends) EXPECT_EQ(status->signal, SIGTERM);
+    std::ignore = (*child)->KillGroup();
+  }
+}
+
 TEST(CappedBufferTest, KeepsHeadAndTailInOrder) {
   for (std::size_t portion : {1u, 3u, 7u, 100u}) {
     CappedBuffer buffer(10_B, 5_B);
