@@ -166,11 +166,13 @@ void Brain::AddStranger(const v1::HeldAssignment& held, v1::Welcome& welcome) {
       catalog::ReadAssignment(parts_.catalog->database(), held.assignment_id());
   Result<std::uint64_t> through =
       catalog::ReadThroughSeq(parts_.catalog->database(), held.assignment_id(), held.epoch());
-  if (!row || !through) return;  // nothing is said: the agent keeps what it has
+  const Result<bool> result_stored =
+      catalog::IsResultStored(parts_.catalog->database(), held.assignment_id(), held.epoch());
+  if (!row || !through || !result_stored) return;  // nothing is said: the agent keeps what it has
   v1::DesiredAssignment* desired = welcome.add_desired();
   desired->set_assignment_id(held.assignment_id());
   desired->set_epoch(held.epoch());
-  desired->set_want(run::DesiredOfStranger(*row, held));
+  desired->set_want(run::DesiredOfStranger(row->has_value(), *result_stored, held));
   v1::EventAck* ack = welcome.add_acks();
   ack->set_assignment_id(held.assignment_id());
   ack->set_epoch(held.epoch());

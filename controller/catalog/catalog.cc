@@ -187,12 +187,12 @@ Result<void> Catalog::One(const UpdateRun& change, Applied&) {
 Result<void> Catalog::One(const UpdateTrial& change, Applied&) {
   const TrialRow& trial = change.trial;
   Result<Query> query = database_->Prepare(
-      "UPDATE trials SET state = ?, reason = ?, start_skew_ns = ?, overlap = ? "
+      "UPDATE trials SET state = ?, reason = ?, start_skew_ns = ?, overlap = ?, attempt = ? "
       "WHERE run_id = ? AND trial = ?");
   if (!query) return std::unexpected(query.error());
   return query
-      ->With(StateName(trial.state), trial.reason, trial.start_skew_ns, trial.overlap, trial.run_id,
-             trial.index)
+      ->With(StateName(trial.state), trial.reason, trial.start_skew_ns, trial.overlap,
+             trial.attempt, trial.run_id, trial.index)
       .Run();
 }
 
@@ -204,7 +204,8 @@ Result<void> Catalog::One(const PutAssignment& change, Applied& applied) {
       "ON CONFLICT(id) DO UPDATE SET epoch = excluded.epoch, "
       "offered_epoch = excluded.offered_epoch, state = excluded.state, "
       "stop_wanted = excluded.stop_wanted, reason = excluded.reason "
-      "WHERE state IN ('planned', 'offered', 'accepted', 'running')");
+      "WHERE state IN ('planned', 'offered', 'accepted', 'running') "
+      "OR excluded.offered_epoch > offered_epoch");
   if (!query) return std::unexpected(query.error());
   Result<void> put =
       query

@@ -41,8 +41,8 @@ Result<RunRow> RunFrom(const Query& query) {
 
 Result<std::vector<TrialRow>> ReadTrials(Database& database, const std::string& run_id) {
   Result<Query> query = database.Prepare(
-      "SELECT trial, cell, cell_name, repeat, state, reason, start_skew_ns, overlap, host_count "
-      "FROM trials WHERE run_id = ? ORDER BY trial");
+      "SELECT trial, cell, cell_name, repeat, state, reason, start_skew_ns, overlap, host_count, "
+      "attempt FROM trials WHERE run_id = ? ORDER BY trial");
   if (!query) return std::unexpected(query.error());
   query->With(run_id);
   std::vector<TrialRow> trials;
@@ -63,6 +63,7 @@ Result<std::vector<TrialRow>> ReadTrials(Database& database, const std::string& 
     trial.start_skew_ns = query->Integer(6);
     trial.overlap = query->Real(7);
     trial.host_count = static_cast<std::uint32_t>(query->Integer(8));
+    trial.attempt = static_cast<std::uint32_t>(query->Integer(9));
   }
 }
 
@@ -244,6 +245,14 @@ Result<std::uint64_t> ReadThroughSeq(Database& database, const std::string& assi
   return query->Unsigned(0);
 }
 
+Result<bool> IsResultStored(Database& database, const std::string& assignment_id,
+                            std::uint64_t epoch) {
+  Result<Query> query = database.Prepare(
+      "SELECT 1 FROM events WHERE assignment_id = ? AND epoch = ? AND kind = 'result'");
+  if (!query) return std::unexpected(query.error());
+  return query->With(assignment_id, epoch).Step();
+}
+
 Result<std::optional<AssignmentRow>> ReadAssignment(Database& database, const std::string& id) {
   Result<Query> query = database.Prepare("SELECT " + std::string(kAssignmentColumns) +
                                          " FROM assignments WHERE id = ?");
@@ -283,6 +292,7 @@ v1::TrialSummary ToMessage(const TrialRow& trial) {
   message.set_start_skew_ns(trial.start_skew_ns);
   message.set_overlap(trial.overlap);
   message.set_host_count(trial.host_count);
+  message.set_attempt(trial.attempt);
   return message;
 }
 

@@ -46,6 +46,8 @@ Result<std::vector<v1::RunSummary>> ReadSummaries(Database& database, std::uint3
 Result<std::vector<AgentRow>> ReadAgents(Database& database);
 Result<std::uint64_t> ReadThroughSeq(Database& database, const std::string& assignment_id,
                                      std::uint64_t epoch);
+Result<bool> IsResultStored(Database& database, const std::string& assignment_id,
+                            std::uint64_t epoch);
 Result<std::optional<AssignmentRow>> ReadAssignment(Database& database, const std::string& id);
 Result<Totals> ReadTotals(Database& database);
 

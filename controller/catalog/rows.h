@@ -16,7 +16,8 @@
 
 namespace labrack::catalog {
 
-// Of an assignment, as the controller sees it. The last four are final and never change.
+// Of an assignment, as the controller sees it. The last four are final: only a further attempt
+// at the trial, with a newer token, changes them.
 enum class AssignmentState {
   kPlanned,    // written down, not sent yet: the agent is away
   kOffered,    // sent; the agent may or may not hold it
@@ -71,6 +72,7 @@ struct TrialRow {
   std::int64_t start_skew_ns = 0;
   double overlap = -1;  // negative: one host, or not known
   std::uint32_t host_count = 0;
+  std::uint32_t attempt = 1;  // above 1: its common start had broken, and it was begun anew
 };
 
 struct AssignmentRow {

@@ -51,7 +51,11 @@ CREATE INDEX audit_by_target ON audit(target);
 CREATE INDEX runs_by_time ON runs(created_wall_ns);
 )sql";
 
-constexpr std::array kSteps = {kTables, kAuditTrail};
+constexpr const char* kAttempts = R"sql(
+ALTER TABLE trials ADD COLUMN attempt INTEGER NOT NULL DEFAULT 1;
+)sql";
+
+constexpr std::array kSteps = {kTables, kAuditTrail, kAttempts};
 
 Result<int> ReadVersion(Database& database) {
   Result<Query> query = database.Prepare("PRAGMA user_version");

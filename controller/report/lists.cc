@@ -137,11 +137,13 @@ std::string PlanTrials(const v1::Plan& plan) {
 void AddTrialRow(const v1::TrialRecord& trial, TextTable& table) {
   const v1::TrialSummary& summary = trial.summary();
   const bool together = summary.host_count() > 1 && summary.state() == "valid";
-  table.AddRow({std::to_string(summary.index() + 1), summary.cell_name(),
-                std::to_string(summary.repeat() + 1), summary.state(),
-                together ? FormatDuration(Nanoseconds(summary.start_skew_ns())) : "-",
-                together ? fmt::format("{:.1f} %", summary.overlap() * 100) : "-",
-                summary.reason()});
+  table.AddRow(
+      {std::to_string(summary.index() + 1), summary.cell_name(),
+       std::to_string(summary.repeat() + 1),
+       summary.attempt() > 1 ? fmt::format("{}, attempt {}", summary.state(), summary.attempt())
+                             : summary.state(),
+       together ? FormatDuration(Nanoseconds(summary.start_skew_ns())) : "-",
+       together ? fmt::format("{:.1f} %", summary.overlap() * 100) : "-", summary.reason()});
 }
 
 }  // namespace

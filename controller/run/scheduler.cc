@@ -293,6 +293,7 @@ void Scheduler::AdvanceRun(Run& run, Moment now, Effects& effects) {
                                                     .detail = agent});
       }
       if (!run.current->ended()) return;
+      if (BeginAnew(run, now, effects)) continue;
       EndTrial(run, run.current->Outcome(), effects);
       run.current.reset();
     }
@@ -320,6 +321,19 @@ void Scheduler::StartNextTrial(Run& run, Moment now, Effects& effects) {
   run.current = std::make_unique<Trial>(world(), run.row.plan, row);
   run.current->Begin(now, effects);
   run.trials[row.index] = run.current->row();
+}
+
+bool Scheduler::BeginAnew(Run& run, Moment now, Effects& effects) {
+  const std::optional<catalog::TrialRow> row = run.current->FurtherAttempt();
+  if (!row || run.row.state == v1::RUN_STATE_CANCELLING) return false;
+  effects.notes.push_back({run.row.id, run.current->Label() + " is begun anew, attempt " +
+                                           std::to_string(row->attempt) + " of " +
+                                           std::to_string(Trial::kAttemptsMax) + ": " +
+                                           run.current->Outcome().reason});
+  run.current = std::make_unique<Trial>(world(), run.row.plan, *row);
+  run.current->Begin(now, effects);
+  run.trials[row->index] = run.current->row();
+  return true;
 }
 
 void Scheduler::EndTrial(Run& run, const catalog::TrialRow& row, Effects& effects) {
@@ -421,14 +435,11 @@ std::string Scheduler::WorkOf(const std::string& agent_id) const {
   return "";
 }
 
-v1::WantKind DesiredOfStranger(const std::optional<catalog::AssignmentRow>& row,
-                               const v1::HeldAssignment& held) {
+v1::WantKind DesiredOfStranger(bool known, bool result_stored, const v1::HeldAssignment& held) {
+  if (result_stored) return v1::WANT_CLOSED;
+  // Another catalog's finishes and reports, and is kept; so does what has ended and is late.
   const bool sealed = held.state() == v1::ASSIGNMENT_STATE_SEALED;
-  if (!row) return v1::WANT_RUN;  // another catalog's: it finishes and reports, and is kept
-  if (row->state == catalog::AssignmentState::kClosed && row->offered_epoch == held.epoch()) {
-    return v1::WANT_CLOSED;
-  }
-  return sealed ? v1::WANT_RUN : v1::WANT_STOP;
+  return !known || sealed ? v1::WANT_RUN : v1::WANT_STOP;
 }
 
 }  // namespace labrack::run

@@ -95,6 +95,7 @@ class Scheduler {
   void SaveRun(const Run& run, Effects& effects);
   void AdvanceRun(Run& run, Moment now, Effects& effects);
   void StartNextTrial(Run& run, Moment now, Effects& effects);
+  bool BeginAnew(Run& run, Moment now, Effects& effects);
   void EndTrial(Run& run, const catalog::TrialRow& row, Effects& effects);
   std::optional<std::string> LostHostOf(const Run& run, const catalog::TrialRow& trial) const;
   void CheckLease(Run& run, Moment now, Effects& effects);
@@ -117,9 +118,9 @@ class Scheduler {
   std::map<std::uint64_t, Closing> closing_;  // by epoch, which is unique
 };
 
-// What an agent should do with an assignment that is not under way (`row` absent: never heard of).
-// Nothing is ever ordered deleted before its result is stored.
-v1::WantKind DesiredOfStranger(const std::optional<catalog::AssignmentRow>& row,
-                               const v1::HeldAssignment& held);
+// What an agent should do with an assignment that is not under way, or with an earlier attempt at
+// one that is. `known`: the catalog has a row of it. `result_stored`: its result under that token
+// is durable here; nothing is ever ordered deleted before that.
+v1::WantKind DesiredOfStranger(bool known, bool result_stored, const v1::HeldAssignment& held);
 
 }  // namespace labrack::run

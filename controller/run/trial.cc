@@ -142,6 +142,8 @@ void Trial::NoteEnd(const Host& host) {
   const bool measured =
       host.result.has_value() && host.result->measurement().outcome() == v1::OUTCOME_OK;
   if (measured || !doomed_by_.empty()) return;
+  // Who was stopped by us is not to blame, unless it never came back.
+  if (host.row.stop_wanted && host.row.state != AssignmentState::kAbandoned) return;
   const std::string& name = host.row.host_name.empty() ? host.row.agent_id : host.row.host_name;
   doomed_by_ = name + (host.row.reason.empty() ? " ended" : ": " + host.row.reason);
 }
@@ -360,6 +362,17 @@ catalog::TrialRow Trial::Outcome() const {
   }
   row.state = stopped_by_user_ ? catalog::TrialState::kCancelled : catalog::TrialState::kInvalid;
   row.reason = stop_reason_.empty() ? assessment.reason : stop_reason_;
+  return row;
+}
+
+std::optional<catalog::TrialRow> Trial::FurtherAttempt() const {
+  if (!ended() || stop_reason_.empty() || stopped_by_user_ || !doomed_by_.empty() ||
+      row_.attempt >= kAttemptsMax) {
+    return std::nullopt;
+  }
+  catalog::TrialRow row = row_;
+  row.state = catalog::TrialState::kPlanned;
+  ++row.attempt;
   return row;
 }
 

@@ -8,6 +8,7 @@
 //
 // A result and CLOSED are one commit. When one host has ended without a result while others stand
 // at a gate, the gate can never open, so the others are stopped; what they deliver is kept.
+// When the common start itself broke, the trial is begun anew with newer tokens (FurtherAttempt).
 #pragma once
 
 #include <map>
@@ -25,6 +26,8 @@ namespace labrack::run {
 
 class Trial {
  public:
+  static constexpr std::uint32_t kAttemptsMax = 3;
+
   // What the trial works with; everything outlives it.
   struct World {
     const AgentDirectory* agents;
@@ -64,6 +67,10 @@ class Trial {
   std::vector<std::string> Advance(Moment now, Nanoseconds lost_after, Effects& effects);
 
   bool ended() const { return open_count_ == 0; }
+  // Once it has ended: it is void for no other reason than that its hosts were not started
+  // together (a message was late, or the controller was killed between two of them). The row of a
+  // further attempt; nullopt when that would not help, or was tried kAttemptsMax times.
+  std::optional<catalog::TrialRow> FurtherAttempt() const;
   // The row with its final state, reason, skew and overlap. Only once it has ended.
   catalog::TrialRow Outcome() const;
   const catalog::TrialRow& row() const { return row_; }
@@ -103,7 +110,7 @@ class Trial {
   std::map<std::string, Host> hosts_;  // by agent id
   std::size_t open_count_ = 0;         // hosts that have not ended
   std::optional<Gate> gate_;           // only with several hosts
-  std::string doomed_by_;              // first host that ended without a good measurement
+  std::string doomed_by_;              // first host that, unasked, ended without measuring well
   std::string stop_reason_;            // set by Stop
   bool stopped_by_user_ = false;
 };

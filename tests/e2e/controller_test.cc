@@ -141,16 +141,31 @@ TEST_F(ControllerTest, AllHostsMissingTheStartIsTriedAgain) {
   EXPECT_EQ(client().WaitForEnd(run_id).trials_valid(), 2U);
 }
 
-TEST_F(ControllerTest, OneHostMissingTheStartVoidsTheTrial) {
+TEST_F(ControllerTest, ATrialWhoseStartOneHostMissedIsBegunAnew) {
   StartController();
   AddAgents(2, [](sim::SimAgentOptions& options) {
     if (options.id == "st-2") options.miss_starts = 1;
-    options.step_time = seconds(5);  // long enough for the others to be stopped
+    options.step_time = seconds(2);  // long enough for the others to be stopped
+  });
+  const std::string run_id = client().Submit(Playbook(1)).run_id();
+  EXPECT_EQ(client().WaitForEnd(run_id).trials_valid(), 2U);
+  const v1::RunRecord run = client().Show(run_id);
+  EXPECT_EQ(run.trials(0).summary().attempt(), 2U);
+  EXPECT_EQ(run.trials(1).summary().attempt(), 1U);
+  ExpectExactlyOnce(run, fleet_->history());
+}
+
+TEST_F(ControllerTest, AHostThatMissesEveryStartVoidsTheTrial) {
+  StartController();
+  AddAgents(2, [](sim::SimAgentOptions& options) {
+    if (options.id == "st-2") options.miss_starts = 1000;
+    options.step_time = seconds(5);
   });
   const std::string run_id = client().Submit(Playbook(1)).run_id();
   client().WaitForEnd(run_id);
   const v1::TrialSummary trial = client().Show(run_id).trials(0).summary();
   EXPECT_EQ(trial.state(), "invalid");
+  EXPECT_EQ(trial.attempt(), 3U);
   EXPECT_THAT(trial.reason(), HasSubstr("missed the common start"));
 }
 

@@ -140,6 +140,21 @@ TEST_F(CatalogTest, FinalAssignmentsNeverChange) {
   EXPECT_EQ((*ReadAssignment(catalog->database(), "r-1/0/st-01"))->state, AssignmentState::kClosed);
 }
 
+TEST_F(CatalogTest, AFurtherAttemptBeginsWithANewerToken) {
+  std::unique_ptr<Catalog> catalog = Open();
+  AssignmentRow row = SmallAssignment("r-1", AssignmentState::kClosed);
+  Apply(*catalog, {SmallRun("r-1"), PutAssignment{row}});
+  row.state = AssignmentState::kPlanned;
+  row.epoch = ++row.offered_epoch;
+  TrialRow trial;
+  trial.run_id = "r-1";
+  trial.state = TrialState::kRunning;
+  trial.attempt = 2;
+  EXPECT_EQ(Apply(*catalog, {PutAssignment{row}, UpdateTrial{trial}}).final_changes_refused, 0U);
+  EXPECT_EQ((*ReadAssignment(catalog->database(), row.id))->state, AssignmentState::kPlanned);
+  EXPECT_EQ((*ReadRun(catalog->database(), "r-1", WithAssignments::kAll))->trials[0].attempt, 2U);
+}
+
 TEST_F(CatalogTest, ABatchIsAllOrNothing) {
   std::unique_ptr<Catalog> catalog = Open();
   Apply(*catalog, {SmallRun("r-1", "key")});
