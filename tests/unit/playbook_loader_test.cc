@@ -4,6 +4,7 @@
 // are listed; hostile texts; and the shipped playbooks.
 #include "controller/plan/playbook_loader.h"
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <regex>
@@ -18,6 +19,7 @@
 #include "controller/plan/digest.h"
 #include "controller/plan/planner.h"
 #include "storage/base/clock.h"
+#include "storage/base/random.h"
 #include "tests/unit/golden.h"
 
 namespace labrack::plan {
@@ -320,13 +322,78 @@ TEST(Loader, AWrongPartMutesWhatBuildsOnIt) {
               ElementsAre("LR206 `4k` can be read in two ways"));
 }
 
-TEST(Loader, ManyCellsAreCheckedInTime) {
-  std::string values;
-  for (int i = 1; i <= 100; ++i) values += (i == 1 ? "" : ", ") + std::to_string(i) + "MiB";
-  const std::string text = std::string(kStacks) + "matrix: {a: [" + values + "], b: [" + values +
-                           "]}\nworkloads: {w: {copy: {file: \"${a}\", block: \"${b}\"}}}\n";
-  EXPECT_THAT(Wrong(Source(text)), ElementsAre("LR306 the playbook has more than 10000 cells"));
+std::string ManyCells(int first, int second) {
+  const auto list = [](int count) {
+    std::string values;
+    for (int i = 1; i <= count; ++i) values += (i == 1 ? "" : ", ") + std::to_string(i) + "MiB";
+    return "[" + values + "]";
+  };
+  return "playbook: many\ndisks: {size: 4GiB}\nstacks: {one: {host: {ext4: {}}}}\nmatrix: {a: " +
+         list(first) + ", b: " + list(second) +
+         "}\nworkloads: {w: {copy: {file: \"1${a}\", block: \"${b}\"}}}\n";
 }
+
+TEST(Loader, CellsAreBounded) {
+  EXPECT_THAT(LoadRight(Source(ManyCells(30, 10))).cells, SizeIs(300));
+  const std::string three =
+      std::string(kStacks) +
+      "matrix: {a: [1, 2, 3, 4, 5, 6, 7, 8, 9], b: [1, 2, 3, 4, 5, 6, 7, 8, 9], "
+      "c: [1, 2, 3, 4, 5, 6, 7, 8, 9], d: [1, 2, 3, 4, 5, 6, 7, 8, 9]}\n"
+      "workloads: {w: {files: {files: \"${a}\", size: \"${b}KiB\", "
+      "clients: \"${c}\", per_directory: \"${d}\"}}}\n";
+  EXPECT_THAT(Wrong(Source(three)), ElementsAre("LR306 the playbook has more than 10000 cells"));
+}
+
+// Whatever is done to a text, loading it ends, in a plan or in problems within the text.
+class LoaderMutations : public ::testing::TestWithParam<std::uint64_t> {};
+
+std::string Mutate(std::string text, Random& random) {
+  const std::vector<std::string> pieces{
+      "${",     "}",  "${size}",     "[",   "{}",   "\n",      ": ", "- ", "4k", "0", "gates",
+      "matrix", "\"", "99999999999", "../", "${a}", "exclude", "#",  "\t", "&a", "é"};
+  for (std::uint64_t i = 0, edits = 1 + random.Below(4); i < edits && !text.empty(); ++i) {
+    const std::size_t at = random.Below(text.size());
+    const std::size_t length = std::min<std::size_t>(random.Below(12), text.size() - at);
+    switch (random.Below(3)) {
+      case 0:
+        text.erase(at, length);
+        break;
+      case 1:
+        text.insert(at, pieces[random.Below(pieces.size())]);
+        break;
+      default:
+        text.insert(random.Below(text.size()), text.substr(at, length));
+    }
+  }
+  return text;
+}
+
+TEST_P(LoaderMutations, EndInAPlanOrInProblemsWithinTheText) {
+  Random random(Seed{GetParam()});
+  std::vector<std::string> texts;
+  for (const char* name : {"layers", "LR301", "LR305", "LR307", "LR310", "LR311", "LR320"}) {
+    texts.push_back(ReadText(GoldenPath("plan/" + std::string(name) + ".yaml")));
+  }
+  texts.push_back(ReadText(std::filesystem::path(LABRACK_SOURCE_DIR) / "playbooks/copy.yaml"));
+  for (int i = 0; i < 20; ++i) {
+    v1::PlaybookSource source = Source(Mutate(texts[random.Below(texts.size())], random));
+    if (random.Chance(0.5)) source.add_set(Mutate("workloads.w.copy.file=1MiB", random));
+    const auto loaded = LoadPlaybook(source);
+    if (loaded) {
+      EXPECT_FALSE(loaded->cells.empty()) << source.text();
+      const auto plan = MakePlan(*loaded, {}, Seed{1});
+      EXPECT_FALSE(plan);  // no hosts
+      continue;
+    }
+    const auto lines = static_cast<std::size_t>(std::ranges::count(source.text(), '\n')) + 1;
+    for (const config::Problem& problem : loaded.error().list()) {
+      EXPECT_LE(problem.span.begin.line, lines) << source.text();
+      EXPECT_LE(problem.span.end.line, lines) << source.text();
+      EXPECT_TRUE(problem.file == "test.yaml" || problem.file.starts_with("--")) << problem.file;
+    }
+  }
+}
+INSTANTIATE_TEST_SUITE_P(Seeds, LoaderMutations, ::testing::Range<std::uint64_t>(1, 41));
 
 std::vector<std::string> ShippedPlaybooks() {
   std::vector<std::string> names;
