@@ -185,6 +185,16 @@ TEST(Loader, AxesMultiplyOnlyWhatUsesThem) {
   EXPECT_EQ(playbook.cells.back().conditions, "block=1MiB");
 }
 
+TEST(Loader, AnAxisOfStackAndWorkloadHasOneValueInACell) {
+  const LoadedPlaybook playbook =
+      LoadRight(Source("playbook: test\nmatrix: {size: [\"512\", \"1024\"]}\n"
+                       "stacks: {xfs: {host: {xfs: {mkfs_options: [-i, \"size=${size}\"]}}}}\n"
+                       "workloads: {w: {files: {size: \"${size}B\"}}}\n"));
+  EXPECT_THAT(CellsOf(playbook), ElementsAre("xfs/w size=512", "xfs/w size=1024"));
+  EXPECT_EQ(playbook.cells.at(1).workload.files().size(), 1024U);
+  EXPECT_EQ(playbook.cells.at(1).stack.host().xfs().mkfs_options(1), "size=1024");
+}
+
 TEST(Loader, FiltersTakeCellsOut) {
   const std::string text = std::string(kStacks) +
                            "matrix: {block: [4KiB, 8KiB]}\n"
@@ -319,6 +329,11 @@ TEST(Loader, AWrongPartMutesWhatBuildsOnIt) {
   EXPECT_THAT(Wrong(Source(std::string(kStacks) +
                            "workloads: {w: {stream: {file: 4k, block: 1MiB, direct: true}}}\n"
                            "gates: [{faster: one, than: two, on: w}]\n")),
+              ElementsAre("LR206 `4k` can be read in two ways"));
+  // What the disks are is not known: neither their number nor their size is judged.
+  EXPECT_THAT(Wrong(Source("playbook: test\ndisks: {size: 4k}\n"
+                           "stacks: {one: {host: {btrfs: {data: raid5}}}}\n"
+                           "workloads: {w: {copy: {}}}\n")),
               ElementsAre("LR206 `4k` can be read in two ways"));
 }
 
