@@ -1,9 +1,10 @@
 // ClockSync: how the controller's monotonic clock stands to ours, from heartbeats that are
 // answered.
 //
-//   agent       t0 ------------------------- t3        offset = ((t1 - t0) + (t2 - t3)) / 2
-//   (controller - agent) controller         t1 -------- t2                  error <= (t3 - t0 - (t2
-//   - t1)) / 2     (the round trip's half)
+//   agent       t0 ----------------------- t3   offset (controller - agent)
+//                 \                       /         = ((t1 - t0) + (t2 - t3)) / 2
+//   controller     t1 ---------------- t2       error <= half of the round trip
+//                                                  = (t3 - t0 - (t2 - t1)) / 2
 //
 // The probe with the smallest error is believed; its error grows with age, since clocks drift. So
 // one quick answer counts more than many slow ones, whatever the network and the threads of gRPC do

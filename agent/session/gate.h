@@ -1,9 +1,8 @@
 // Gate: how the hosts of a trial begin a step at one instant. Pure; the agent's loop feeds it.
 //
-//   worker: at gate ---> GateReady ---> (controller: all ready) ---> Arm(start) ---> Go ---> worker
-//   starts at `start`
-//                            ^                                          |
-//                            +------- no Go before `start`: disarm -----+
+//   worker at gate --> GateReady --> (controller: all ready) --> Arm(start) --> Go --> it starts
+//                          ^                                         |                 at `start`
+//                          +------ no Go before `start`: disarm -----+
 //
 // Arm names an instant of the controller's clock; it is mapped onto ours when it is armed. Nobody
 // starts on Arm alone: had one host not heard it, the others would measure without it.

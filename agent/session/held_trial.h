@@ -1,11 +1,10 @@
 // HeldTrial: one assignment that this agent has promised, from acceptance until the controller has
 // everything.
 //
-//   WAITING --start--> RUNNING --result in the spool--------------------------> SEALED --CLOSED-->
-//   gone
-//      |                  |  worker dead, no result                                ^
-//      |                  +----> UNDOING (labrack-worker --undo) ----> ENDING -----+
-//      +--stopped before it was started---------------------------------^   (we write the result)
+//   WAITING --start--> RUNNING --result in the spool-----------------> SEALED --CLOSED--> gone
+//      |                  |  worker dead, no result                        ^
+//      |                  +--> UNDOING (labrack-worker --undo) --> ENDING -+
+//      +--stopped before it was started------------------------------^   (we write the result)
 //
 // Lives on the agent's loop; nothing here waits.
 #pragma once

@@ -1,8 +1,8 @@
 // labrack-worker: runs one trial, alone or for an agent.
 //
-//   labrack-worker --spec FILE [--dir TRIALDIR]   runs it; the result goes to TRIALDIR/spool, a
-//   summary to stderr labrack-worker --undo TRIALDIR                undoes what a dead worker has
-//   left
+//   labrack-worker --spec FILE [--dir TRIALDIR]   runs it: the result goes to TRIALDIR/spool, a
+//                                                 summary to standard error
+//   labrack-worker --undo TRIALDIR                undoes what a dead worker has left
 //
 // Exit codes: 0 all is well; 1 a result that says what went wrong; 2 usage; 3 the specification is
 // wrong; 4 hung, ended itself; 5 there is no result; with --undo: 1 something is left.

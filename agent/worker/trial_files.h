@@ -2,9 +2,8 @@
 //
 //   <state>/trials/<assignment with / replaced by _>.<epoch>/
 //     spec.json     what to do (v1::WorkerSpec)
-//     worker.lock   locked by the worker as long as it lives; the agent hands its lock over at the
-//     start, so that
-//                   there is no instant in which a living worker could look dead
+//     worker.lock   locked by the worker as long as it lives; the agent hands its lock over at
+//                   the start, so that no living worker ever looks dead
 //     worker.pid    number of the worker's process, which leads a session of its own
 //     control.sock  v1::WorkerCommand in, v1::WorkerReport out
 //     spool/        what the trial says (agent/worker/spool)

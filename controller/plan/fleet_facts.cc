@@ -191,7 +191,9 @@ void FleetCheck::CheckCommands(PlanRefusal& refusal) {
     if (!host->inventory.allow_exec()) notes.push_back(host->agent_id + " does not allow commands");
   }
   if (notes.empty()) return;
-  for (const v1::Workload& workload : playbook_.playbook.workloads()) {
+  std::set<std::string> said;
+  for (const ExpandedCell& cell : playbook_.cells) {
+    const v1::Workload& workload = cell.workload;
     std::string what;
     std::string path = "workloads." + workload.name();
     if (workload.has_exec()) {
@@ -202,7 +204,7 @@ void FleetCheck::CheckCommands(PlanRefusal& refusal) {
       if (!file.commands.empty()) what = file.commands.front().message;
       path += workload.fio().job_file().empty() ? ".fio.job" : ".fio.job_file";
     }
-    if (what.empty()) continue;
+    if (what.empty() || !said.insert(workload.name() + "\n" + what).second) continue;
     refusal.problems.Add(At(playbook_.Find(path),
                             {"LR404",
                              what + ", which " + Count(notes.size(), "host") + " refuse" +

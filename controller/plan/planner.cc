@@ -275,8 +275,10 @@ class Planner {
     if (playbook_.playbook.trials() < 4) {
       plan_.add_notes("fewer than 4 trials: every verdict will be INCONCLUSIVE");
     }
-    for (const v1::Workload& workload : playbook_.playbook.workloads()) {
-      if (EstimateWork(workload).writes_known) continue;
+    std::set<std::string> unknown;
+    for (const v1::PlannedCell& cell : plan_.cells()) {
+      const v1::Workload& workload = cell.workload();
+      if (EstimateWork(workload).writes_known || !unknown.insert(workload.name()).second) continue;
       plan_.add_notes("what the command of " + workload.name() +
                       " writes is not known, and not counted");
     }

@@ -12,13 +12,23 @@ namespace {
 
 // Options whose value names a file or directory. fio would take them from anywhere on the host, and
 // write to some of them: only names within the stack's directory are let through.
-constexpr std::array<std::string_view, 13> kPathOptions{
-    "directory",      "filename",        "filename_format",    "mountpoint",     "opendir",
-    "read_iolog",     "replay_redirect", "write_bw_log",       "write_hist_log", "write_iolog",
-    "write_iops_log", "write_lat_log",   "merge_blktrace_file"};
+constexpr std::array<std::string_view, 14> kPathOptions{
+    "directory",   "donorname",      "filename",        "filename_format",    "mountpoint",
+    "opendir",     "read_iolog",     "replay_redirect", "write_bw_log",       "write_hist_log",
+    "write_iolog", "write_iops_log", "write_lat_log",   "merge_blktrace_file"};
 
 // Options that make fio run a command.
 constexpr std::array<std::string_view, 3> kCommandOptions{"exec_prerun", "exec_postrun", "program"};
+
+// Options that change the host, or bring options of their own.
+constexpr std::array<std::string_view, 3> kHostOptions{"cgroup", "ioscheduler", "profile"};
+
+// Engines that work on named files and on nothing else. The others reach hosts (net, nbd, rbd,
+// rados, gfapi, http), bare devices (sg, mtd, dev-dax, io_uring_cmd) or run what they are told.
+constexpr std::array<std::string_view, 18> kFileEngines{
+    "cpuio",    "falloc",  "filecreate", "filedelete", "filestat", "ftruncate",
+    "io_uring", "libaio",  "mmap",       "null",       "posixaio", "psync",
+    "pvsync",   "pvsync2", "splice",     "sync",       "vsync",    "windowsaio"};
 
 std::string_view Trim(std::string_view text) {
   constexpr std::string_view kBlank = " \t\r";
@@ -124,15 +134,18 @@ class Reader {
       AddProblem(option.line, text + " of the fio job would write outside of the stack's directory",
                  "use `" + option.key + "=malloc`");
     }
-    // fio loads an engine whose name is a path as a shared library, and hands values with one of
-    // its keywords ($ncpus) to `echo '...' | bc`.
-    const bool engine_runs_commands =
-        is("ioengine") &&
-        (option.value == "exec" || option.value.find_first_of("/:") != std::string::npos);
+    // Values with one of fio's keywords ($ncpus) go to `echo '...' | bc`.
     const bool value_runs_commands = option.value.find('$') != std::string::npos &&
                                      option.value.find_first_of("'`") != std::string::npos;
-    if (std::ranges::any_of(kCommandOptions, is) || engine_runs_commands || value_runs_commands) {
+    if (std::ranges::any_of(kCommandOptions, is) || value_runs_commands) {
       file_.commands.push_back({option.line, text + " of the fio job runs a command", ""});
+    }
+    // An engine whose name is a path is a shared library that fio loads.
+    const bool engine_leaves =
+        is("ioengine") && std::ranges::find(kFileEngines, option.value) == kFileEngines.end();
+    if (engine_leaves || std::ranges::any_of(kHostOptions, is)) {
+      file_.commands.push_back(
+          {option.line, text + " of the fio job reaches beyond its files", ""});
     }
   }
 

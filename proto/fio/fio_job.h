@@ -45,7 +45,8 @@ struct FioJobFile {
   std::vector<FioJob> jobs;
   // The file cannot be run anywhere: not a job file, a section twice, a path outside of the stack.
   std::vector<FioFinding> problems;
-  // It can be run only where the agent's configuration allows commands.
+  // It runs commands, or reaches beyond its files in another way: only for agents whose
+  // configuration allows commands.
   std::vector<FioFinding> commands;
 };
 

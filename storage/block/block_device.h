@@ -1,9 +1,8 @@
 // BlockDevice: what everything that stores blocks is, from a file to a volume. The contract:
-//   - Offsets and lengths are multiples of geometry().block_size; anything else is a caller's
-//   fault.
+//   - Offsets and lengths are multiples of geometry().block_size; anything else is the caller's
+//     fault.
 //   - A write is durable only after a later completed Flush. A Flush covers writes that were
-//   *completed*
-//     before it was issued, and nothing else.
+//     *completed* before it was issued, and nothing else.
 //   - Memory handed in stays alive and unchanged until the operation completes.
 //   - A cancelled operation completes, with kCancelled.
 #pragma once

@@ -1,7 +1,6 @@
 // FileSystem: paths and handles, as workloads use them. Paths are relative to the file system's
-// root, use
-// '/', and hold no "..". HostFileSystem (host_file_system.h) maps them onto a directory of the
-// host; our own file systems take its place without a change to any workload.
+// root, use '/', and hold no "..". HostFileSystem (host_file_system.h) maps them onto a directory
+// of the host; our own file systems take its place without a change to any workload.
 #pragma once
 
 #include <cstdint>

@@ -77,6 +77,8 @@ std::string SubmitUntilAnswered(ControlClient& client) {
 class ControllerKillTest : public testing::TestWithParam<int> {};
 
 TEST_P(ControllerKillTest, EveryResultIsRecordedOnce) {
+  SCOPED_TRACE("replay: build/release/tests/controller_kill_test --gtest_filter='*/" +
+               std::to_string(GetParam() - 1) + "' (the machine's timing differs each time)");
   TemporaryDirectory directory;
   ControllerProcess controller(directory.path());
   controller.Start();

@@ -38,7 +38,7 @@ clean_up() {
 trap clean_up EXIT
 
 [ "$(id -u)" -eq 0 ] || skip "network namespaces need root"
-for tool in ip openssl curl; do command -v "$tool" >/dev/null || skip "$tool is not installed"; done
+for tool in ip openssl curl prometheus; do command -v "$tool" >/dev/null || skip "$tool is not installed"; done
 ip link add "$name" type bridge 2>/dev/null || skip "this kernel gives no bridges"
 ip link set "$name" up
 
@@ -140,7 +140,6 @@ echo "skew: $(field start_skew_max_ns) ns, overlap: $(field overlap_min)"
 awk -v overlap="$(field overlap_min)" 'BEGIN {exit !(overlap >= 0.95)}' || die "the windows overlap too little"
 
 # Prometheus finds the agents by itself, and its sums are the catalog's.
-command -v prometheus >/dev/null || skip "prometheus is not installed; the rest passed"
 cat >"$work/prometheus.yml" <<YAML
 global: {scrape_interval: 500ms}
 scrape_configs:

@@ -75,9 +75,9 @@ TEST(FioJob, GlobalsReachOnlyJobsBelow) {
 }
 
 TEST(FioJob, RefusesPathsOutsideOfTheStack) {
-  for (const char* option :
-       {"filename=/dev/sda", "filename = /dev/sda", "filename=a:/dev/sda", "directory=../..",
-        "filename=${DISK}", "write_bw_log=/var/log/x", "filename=a/../../b", "iomem=mmap:/etc/x"}) {
+  for (const char* option : {"filename=/dev/sda", "filename = /dev/sda", "filename=a:/dev/sda",
+                             "directory=../..", "filename=${DISK}", "write_bw_log=/var/log/x",
+                             "donorname=../../x", "filename=a/../../b", "iomem=mmap:/etc/x"}) {
     const FioJobFile file = ParseFioJob(std::string("[a]\n") + option + "\n");
     ASSERT_EQ(file.problems.size(), 1U) << option;
     EXPECT_EQ(file.problems[0].line, 2U);
@@ -94,6 +94,15 @@ TEST(FioJob, FindsCommands) {
   EXPECT_EQ(ParseFioJob("[a]\nioengine=exec\nprogram=/bin/sh\n").commands.size(), 2U);
   EXPECT_EQ(ParseFioJob("[a]\nioengine=external:/tmp/x.so\n").commands.size(), 1U);
   EXPECT_EQ(ParseFioJob("[a]\nioengine=./x.so\n").commands.size(), 1U);
+  for (const char* engine : {"nbd", "rbd", "rados", "gfapi", "net", "e4defrag", "sg", "mtd",
+                             "dev-dax", "io_uring_cmd", "http", "NBD", ""}) {
+    EXPECT_EQ(ParseFioJob(std::string("[a]\nioengine=") + engine + "\n").commands.size(), 1U)
+        << engine;
+  }
+  EXPECT_EQ(ParseFioJob("[a]\nioscheduler=none\ncgroup=x\nprofile=act\n").commands.size(), 3U);
+  for (const char* engine : {"psync", "libaio", "io_uring", "mmap", "null"}) {
+    EXPECT_THAT(ParseFioJob(std::string("[a]\nioengine=") + engine + "\n").commands, IsEmpty());
+  }
   EXPECT_EQ(ParseFioJob("[a]\nsize=$ncpus'; touch x; echo '\n").commands.size(), 1U);
   EXPECT_THAT(ParseFioJob("[a]\nioengine=psync\nsize=$ncpus*4\n").commands, IsEmpty());
 }

@@ -445,6 +445,30 @@ TEST(Planner, RefusesCommandsWhereTheHostDoes) {
                   "refuses"));
 }
 
+// Every value of an axis counts; a workload that no cell runs does not.
+TEST(Planner, LooksForCommandsInWhatIsRun) {
+  Builder builder(4);
+  builder.AddStack(MakeStack("ext4", "ext4"));
+  v1::Workload job;
+  job.set_name("job");
+  job.mutable_fio()->set_job("[a]\nsize=1m\n");
+  builder.AddWorkload(job);
+  FleetView fleet{MakeHost("a")};
+  fleet[0].inventory.set_allow_exec(false);
+  v1::Workload command;
+  command.set_name("tar");
+  command.mutable_exec()->add_command("tar");
+  *builder.loaded.playbook.add_workloads() = command;
+  EXPECT_TRUE(MakePlan(builder.loaded, fleet, Seed{1}));
+  builder.loaded.cells.push_back(builder.loaded.cells.back());
+  builder.loaded.cells.back().workload.mutable_fio()->set_job("[a]\nioengine=nbd\nsize=1m\n");
+  const auto plan = MakePlan(builder.loaded, fleet, Seed{1});
+  ASSERT_FALSE(plan);
+  EXPECT_THAT(Messages(plan.error()),
+              ElementsAre("LR404 `ioengine=nbd` of the fio job reaches beyond its files, which 1 "
+                          "host refuses"));
+}
+
 TEST(Planner, RefusesDirectoriesThatTheAgentDoesNotName) {
   for (const auto& [path, allowed] : std::vector<std::pair<std::string, bool>>{
            {"/srv/lab", true}, {"/srv/lab/x", true}, {"/srv/laboratory", false}, {"/srv", false}}) {

@@ -495,6 +495,8 @@ class World : public AgentDirectory {
 class SchedulerOrders : public testing::TestWithParam<int> {};
 
 TEST_P(SchedulerOrders, EveryAssignmentEndsAndEveryResultIsStoredOnce) {
+  SCOPED_TRACE("replay: build/release/tests/run_scheduler_test --gtest_filter='*/" +
+               std::to_string(GetParam() - 1) + "'");
   World world(static_cast<std::uint64_t>(GetParam()));
   world.Submit("r-1", MakePlan({"a1", "a2"}, 4, /*subset=*/true));
   world.Submit("r-2", MakePlan({"a2", "a3"}, 3, /*subset=*/false));

@@ -2,13 +2,12 @@
 // them.
 //
 //   NNNNNN.seg:  header | record | record | ... | footer
-//   header:      "LRSPOOL1" | u32 version | u64 epoch | u64 first seq | u32 length | assignment id
-//   |
-//                u32 CRC-32C of all before
+//   header:      "LRSPOOL1" | u32 version | u64 epoch | u64 first seq | u32 length |
+//                assignment id | u32 CRC-32C of all before
 //   record:      u32 length of (type..payload) | u32 CRC-32C of (type..payload) |
 //                u8 type | u64 seq | u64 monotonic ns | payload
-//   footer:      a record of type kFooter; payload u64 last seq | u64 records here | u8 1 when
-//   final
+//   footer:      a record of type kFooter; payload u64 last seq | u64 records here |
+//                u8 1 when final
 //
 // Numbers are little-endian. Sequence numbers start at 1 and have no gaps over all segments. A
 // segment with a footer is closed; only the last one may lack it, and only there an incomplete
