@@ -48,10 +48,35 @@ std::string Synopsis(const Verb& verb) {
   return text;
 }
 
-int UsageError(const Error& error, std::string_view verb) {
-  const std::string how = verb.empty() ? "labrack help" : fmt::format("labrack {} --help", verb);
-  WriteErr(fmt::format("error: {}\n  = help: {}\n", error.note(), how));
-  return ToInt(ExitCode::kUsage);
+int End(Voice& voice, ExitCode code) {
+  voice.End(code);
+  return ToInt(code);
+}
+
+int UsageError(Voice& voice, const Error& error, std::string_view verb = {}) {
+  voice.Fail(error, ExitCode::kUsage,
+             verb.empty() ? "labrack help" : fmt::format("labrack {} --help", verb));
+  return End(voice, ExitCode::kUsage);
+}
+
+// Whether the words ask for NDJSON, seen before they are read as options: what is wrong with them
+// must be said in that form too. `verb` may not have been found.
+bool AsksForJson(const Verb* verb, const std::vector<std::string>& words,
+                 const Environment& environment) {
+  const auto stop = std::ranges::find(words, "--");
+  for (auto word = words.begin(); word != stop; ++word) {
+    if (word->starts_with("--progress=")) return *word == "--progress=json";
+    if (*word == "--progress") return word + 1 != stop && word[1] == "json";
+  }
+  const auto is_progress = [](const Option& option) { return option.name == "progress"; };
+  if (verb == nullptr || std::ranges::none_of(verb->options, is_progress)) return false;
+  const auto variable = environment.find(VariableName("progress"));
+  return variable != environment.end() && variable->second == "json";
+}
+
+Voice::Form FormOf(const Arguments& arguments, const Terminal& terminal) {
+  if (arguments.Knows("progress") && arguments.Text("progress") == "json") return {.json = true};
+  return {.colour = terminal.error_colour};
 }
 
 // Options of all verbs: what a configuration file may set.
@@ -71,7 +96,7 @@ std::vector<Option> AllOptions() {
   return all;
 }
 
-bool LoadSettings(const Environment& environment, SettingMap& settings) {
+bool LoadSettings(const Environment& environment, SettingMap& settings, Voice& voice) {
   bool right = true;
   const std::vector<Option> declared = AllOptions();
   for (const std::string& file : SettingFiles(environment)) {
@@ -79,7 +104,7 @@ bool LoadSettings(const Environment& environment, SettingMap& settings) {
     config::Problems problems;
     if (ReadSettings(file, declared, document, settings, problems)) continue;
     right = false;
-    WriteErr(config::RenderAll(problems, document.text, config::Colour::kNever));
+    voice.Refuse(problems, document.text);
   }
   return right;
 }
@@ -93,23 +118,24 @@ int RunVerb(const Verb& verb, const std::vector<std::string>& words,
     WriteOut(HelpText(verb));
     return ToInt(ExitCode::kPassed);
   }
+  Voice voice({.json = AsksForJson(&verb, words, environment)});
   SettingMap settings;
-  if (!LoadSettings(environment, settings)) return ToInt(ExitCode::kUsage);
+  if (!LoadSettings(environment, settings, voice)) return End(voice, ExitCode::kUsage);
   std::vector<Option> options = verb.options;
   options.insert(options.end(), CommonOptions().begin(), CommonOptions().end());
   const Result<Arguments> arguments =
       ReadArguments(verb.operands, options, words, environment, settings);
-  if (!arguments) return UsageError(arguments.error(), verb.name);
+  if (!arguments) return UsageError(voice, arguments.error(), verb.name);
+  const Terminal terminal = DetectTerminal(environment, arguments->Text("color").value_or("auto"));
+  voice.Become(FormOf(*arguments, terminal));
   const Call call = {
-      .arguments = *arguments,
-      .environment = environment,
-      .terminal = DetectTerminal(environment, arguments->Text("color").value_or("auto"))};
-  const ExitCode code = verb.run(call);
+      .arguments = *arguments, .environment = environment, .terminal = terminal, .voice = voice};
+  ExitCode code = verb.run(call);
   // A table that did not reach its file must not look like a success.
   if (Result<void> written = OutputError(); !written) {
-    return ToInt(FailWith(call, written.error(), ExitCode::kLabFailed));
+    code = FailWith(call, written.error(), ExitCode::kLabFailed);
   }
-  return ToInt(code);
+  return End(voice, code);
 }
 
 }  // namespace
@@ -162,28 +188,29 @@ int Main(const std::vector<std::string>& words, const Environment& environment) 
     WriteErr(HelpText());
     return ToInt(ExitCode::kUsage);
   }
+  const Result<FoundVerb> found = FindVerb(words);
+  if (found) {
+    const auto rest = words.begin() + static_cast<std::ptrdiff_t>(found->words);
+    return RunVerb(*found->verb, {rest, words.end()}, environment);
+  }
+  Voice voice({.json = AsksForJson(nullptr, words, environment)});
   if (words[0] == "--help" || words[0] == "-h" || words[0] == "help") {
     if (words.size() == 1) {
       WriteOut(HelpText());
       return ToInt(ExitCode::kPassed);
     }
-    const Result<FoundVerb> found = FindVerb({words.begin() + 1, words.end()});
-    if (!found) return UsageError(found.error(), "");
-    WriteOut(HelpText(*found->verb));
+    const Result<FoundVerb> explained = FindVerb({words.begin() + 1, words.end()});
+    if (!explained) return UsageError(voice, explained.error());
+    WriteOut(HelpText(*explained->verb));
     return ToInt(ExitCode::kPassed);
   }
   if (words[0] == "--version") return RunVerb(VersionVerb(), {}, environment);
   if (words[0].starts_with('-')) {
-    return UsageError(Error(Errc::kInvalidArgument,
-                            fmt::format("`{}` stands before the verb; write labrack VERB {}",
-                                        words[0], words[0])),
-                      "");
+    return UsageError(voice, Error(Errc::kInvalidArgument,
+                                   fmt::format("`{}` stands before the verb; write labrack VERB {}",
+                                               words[0], words[0])));
   }
-  const Result<FoundVerb> found = FindVerb(words);
-  if (!found) return UsageError(found.error(), "");
-  const std::vector<std::string> rest(words.begin() + static_cast<std::ptrdiff_t>(found->words),
-                                      words.end());
-  return RunVerb(*found->verb, rest, environment);
+  return UsageError(voice, found.error());
 }
 
 }  // namespace labrack::cli

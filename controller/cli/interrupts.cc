@@ -7,9 +7,7 @@
 #include <unistd.h>
 #include <utility>
 
-#include "controller/cli/output.h"
 #include "storage/base/check.h"
-#include "storage/base/exit_codes.h"
 
 namespace labrack::cli {
 namespace {
@@ -23,8 +21,8 @@ sigset_t Watched() {
   return set;
 }
 
-int CodeOf(int signal) {
-  return ToInt(signal == SIGINT ? ExitCode::kInterrupted : ExitCode::kTerminated);
+ExitCode CodeOf(int signal) {
+  return signal == SIGINT ? ExitCode::kInterrupted : ExitCode::kTerminated;
 }
 
 }  // namespace
@@ -51,15 +49,15 @@ std::optional<int> Interrupts::signal() const {
   return signal_;
 }
 
-int Interrupts::exit_code() const {
+ExitCode Interrupts::exit_code() const {
   const std::lock_guard lock(mutex_);
   LABRACK_CHECK(signal_.has_value());
   return CodeOf(*signal_);
 }
 
-void Interrupts::SayWhenForced(std::string text) {
+void Interrupts::SayWhenForced(std::function<void(ExitCode)> say) {
   const std::lock_guard lock(mutex_);
-  forced_text_ = std::move(text);
+  forced_ = std::move(say);
 }
 
 bool Interrupts::WaitFor(Nanoseconds time) const {
@@ -77,8 +75,8 @@ void Interrupts::Listen() {
     if (read(signals_.get(), &info, sizeof info) != sizeof info) continue;
     const std::lock_guard lock(mutex_);
     if (signal_) {
-      WriteErr(forced_text_);
-      _exit(CodeOf(*signal_));
+      if (forced_) forced_(CodeOf(*signal_));
+      _exit(ToInt(CodeOf(*signal_)));
     }
     signal_ = static_cast<int>(info.ssi_signo);
     changed_.notify_all();

@@ -4,13 +4,14 @@
 #pragma once
 
 #include <condition_variable>
+#include <functional>
 #include <mutex>
 #include <optional>
-#include <string>
 #include <thread>
 
 #include "storage/base/clock.h"
 #include "storage/base/descriptor.h"
+#include "storage/base/exit_codes.h"
 
 namespace labrack::cli {
 
@@ -26,9 +27,10 @@ class Interrupts {
   // The first signal that came.
   std::optional<int> signal() const;
   // 130 or 143; only after a signal.
-  int exit_code() const;
-  // What a second signal says before it ends the process with the first one's code.
-  void SayWhenForced(std::string text);
+  ExitCode exit_code() const;
+  // Called by a second signal before it ends the process with the first one's code, on the
+  // listener's thread.
+  void SayWhenForced(std::function<void(ExitCode)> say);
   // Sleeps; ends early, with true, when a signal is there or comes.
   bool WaitFor(Nanoseconds time) const;
 
@@ -38,7 +40,7 @@ class Interrupts {
   mutable std::mutex mutex_;
   mutable std::condition_variable changed_;
   std::optional<int> signal_;
-  std::string forced_text_;
+  std::function<void(ExitCode)> forced_;
   Descriptor signals_;
   Descriptor stop_;
   std::thread listener_;

@@ -4,7 +4,6 @@
 
 #include <fmt/format.h>
 
-#include "controller/cli/output.h"
 #include "controller/cli/playbook_file.h"
 #include "controller/cli/run_state.h"
 #include "controller/plan/playbook_loader.h"
@@ -12,23 +11,29 @@
 namespace labrack::cli {
 namespace {
 
-config::Colour ErrorColour(const Call& call) {
-  return call.terminal.error_colour ? config::Colour::kAlways : config::Colour::kNever;
-}
-
 // Runs of a lab that was killed would be carried on by the agents that are about to start, in the
 // way of the run that is wanted now.
-Result<void> CancelLeftovers(Lab& lab) {
+Result<void> CancelLeftovers(const Call& call, Lab& lab) {
   const Result<v1::ListRunsReply> runs = lab.client().ListRuns(0);
   if (!runs) return std::unexpected(runs.error());
   for (const v1::RunSummary& run : runs->runs()) {
     if (HasEnded(run.state())) continue;
-    Say(fmt::format("{}: left unfinished by a lab that was killed; cancelling it", run.run_id()));
+    call.voice.Warn(
+        fmt::format("{}: left unfinished by a lab that was killed; cancelling it", run.run_id()));
     const Result<v1::CancelReply> cancelled =
         lab.client().Cancel(run.run_id(), "the lab on this machine was killed");
     if (!cancelled) return std::unexpected(cancelled.error());
   }
   return {};
+}
+
+// Closes the lab and says what may be left. False when something may be.
+bool CloseLab(const Call& call, Lab& lab) {
+  const Result<void> closed = lab.Close();
+  if (closed) return true;
+  FailWith(call, closed.error(), ExitCode::kLabFailed);
+  call.voice.Warn("something of it may be left; the next `labrack run` cleans it up");
+  return false;
 }
 
 }  // namespace
@@ -46,12 +51,14 @@ std::optional<ExitCode> CheckPlaybook(const Call& call, CheckedPlaybook& checked
     }
     problems = loaded.error();
   }
-  WriteErr(config::RenderAll(problems, checked.source.text(), ErrorColour(call)));
+  call.voice.Refuse(problems, checked.source.text());
   return ExitCode::kPlaybookInvalid;
 }
 
-ExitCode PrintRefusal(const Call& call, const v1::PlanReply& reply, const std::string& text) {
-  WriteErr(config::RenderAll(ProblemsOf(reply), text, ErrorColour(call)));
+std::optional<ExitCode> CheckPlan(const Call& call, const v1::PlanReply& reply,
+                                  const CheckedPlaybook& checked) {
+  if (reply.problem_count() == 0 && reply.problems_size() == 0) return std::nullopt;
+  call.voice.Refuse(ProblemsOf(reply), checked.source.text());
   if (reply.safety_refusal()) return ExitCode::kRefusedBySafety;
   // The playbook is right; another fleet, or this one later, can run it.
   if (reply.fleet_refusal()) return ExitCode::kLabFailed;
@@ -81,7 +88,7 @@ Result<std::unique_ptr<Lab>> OpenLabToWork(const Call& call, const v1::Playbook*
   if (!state) return std::unexpected(state.error());
   Result<std::unique_ptr<Lab>> lab = Lab::OpenAlone(*state);
   if (!lab) return lab;
-  if (Result<void> cancelled = CancelLeftovers(**lab); !cancelled) {
+  if (Result<void> cancelled = CancelLeftovers(call, **lab); !cancelled) {
     return std::unexpected(cancelled.error());
   }
   const AgentsOptions options = AgentsFor(call, playbook);
@@ -92,12 +99,16 @@ Result<std::unique_ptr<Lab>> OpenLabToWork(const Call& call, const v1::Playbook*
   return lab;
 }
 
-bool CloseLab(const Call& call, Lab& lab) {
-  const Result<void> closed = lab.Close();
-  if (closed) return true;
-  FailWith(call, closed.error(), ExitCode::kLabFailed);
-  Say("something of it may be left; the next `labrack run` cleans it up");
-  return false;
+ExitCode WorkIn(const Call& call, Result<std::unique_ptr<Lab>> lab, const Interrupts& interrupts,
+                const std::function<ExitCode(Lab&)>& work) {
+  if (!lab) {
+    if (interrupts.signal()) return interrupts.exit_code();
+    return FailWith(call, lab.error(), ExitCode::kLabFailed);
+  }
+  const ExitCode code = work(**lab);
+  const bool clean = CloseLab(call, **lab);
+  // A verdict is worth more than what was left behind; a success that left something is none.
+  return code == ExitCode::kPassed && !clean ? ExitCode::kLabFailed : code;
 }
 
 }  // namespace labrack::cli

@@ -2,6 +2,7 @@
 // the lab that it is to run in.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <optional>
 
@@ -22,8 +23,9 @@ struct CheckedPlaybook {
 // they are printed, and the exit code is returned: nothing has been started then.
 std::optional<ExitCode> CheckPlaybook(const Call& call, CheckedPlaybook& checked);
 
-// Prints the problems of a refused plan; the exit code says whose fault it is.
-ExitCode PrintRefusal(const Call& call, const v1::PlanReply& reply, const std::string& text);
+// Says the problems of a refused plan; the exit code says whose fault it is.
+std::optional<ExitCode> CheckPlan(const Call& call, const v1::PlanReply& reply,
+                                  const CheckedPlaybook& checked);
 
 // --agents, or as many as the playbook needs at least. `playbook` may be null: one.
 AgentsOptions AgentsFor(const Call& call, const v1::Playbook* playbook);
@@ -33,7 +35,8 @@ AgentsOptions AgentsFor(const Call& call, const v1::Playbook* playbook);
 Result<std::unique_ptr<Lab>> OpenLabToWork(const Call& call, const v1::Playbook* playbook,
                                            const Interrupts& interrupts);
 
-// Closes the lab and says what may be left. False when something may be.
-bool CloseLab(const Call& call, Lab& lab);
+// Works in the lab, if it could be opened, and closes it; says what may be left.
+ExitCode WorkIn(const Call& call, Result<std::unique_ptr<Lab>> lab, const Interrupts& interrupts,
+                const std::function<ExitCode(Lab&)>& work);
 
 }  // namespace labrack::cli

@@ -54,6 +54,8 @@ class Arguments {
   std::optional<std::int64_t> Integer(std::string_view name) const;
   std::optional<Nanoseconds> Duration(std::string_view name) const;
   std::vector<std::string> All(std::string_view name) const;
+  // Whether the verb takes this option at all.
+  bool Knows(std::string_view name) const { return values_.contains(name); }
   // In the order of the table; "" where an optional one was left out.
   const std::string& Operand(std::size_t index) const;
   // "command line", "LABRACK_TRIALS", "./.labrack.yaml:3:9"; empty where it was left out.

@@ -6,11 +6,9 @@
 
 #include <fmt/chrono.h>
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 
 #include "controller/report/lists.h"
 #include "controller/report/style.h"
-#include "storage/base/version.h"
 
 namespace labrack::cli {
 namespace {
@@ -46,62 +44,6 @@ std::string RunLine(const v1::RunSummary& run) {
   if (!run.verdict().empty()) line += fmt::format(" verdict={}", Quoted(run.verdict()));
   if (!run.reason().empty()) line += fmt::format(" reason={}", Quoted(run.reason()));
   return line;
-}
-
-nlohmann::json RunJson(const v1::RunSummary& run) {
-  nlohmann::json json = {{"id", run.run_id()},
-                         {"playbook", run.playbook_name()},
-                         {"state", report::FormatRunState(run.state())},
-                         {"trials_total", run.trials_total()},
-                         {"trials_done", run.trials_done()},
-                         {"trials_valid", run.trials_valid()}};
-  if (!run.reason().empty()) json["reason"] = run.reason();
-  if (!run.current_cell().empty()) json["cell"] = run.current_cell();
-  if (run.eta_ns() > 0) json["eta_ns"] = run.eta_ns();
-  if (HasEnded(run.state())) {
-    json["exit_code"] = run.exit_code();
-    json["verdict"] = run.verdict();
-  }
-  return json;
-}
-
-nlohmann::json HostJson(const v1::HostProgress& host) {
-  nlohmann::json json = {{"agent", host.agent_id()},
-                         {"host", host.host_name()},
-                         {"session", host.session_state()},
-                         {"age_ns", host.age_ns()}};
-  if (!host.has_progress()) return json;
-  const v1::AssignmentProgress& progress = host.progress();
-  json["assignment"] = progress.assignment_id();
-  json["phase"] = PhaseWord(progress.phase());
-  if (!progress.step().empty()) json["step"] = progress.step();
-  if (progress.fraction() >= 0) json["fraction"] = progress.fraction();
-  // Without a sample the figures are absent, never zero.
-  if (HasSample(progress)) {
-    json["operations_per_second"] = progress.operations_per_second();
-    json["bytes_per_second"] = progress.bytes_per_second();
-    json["p50_ns"] = progress.p50_ns();
-    json["p99_ns"] = progress.p99_ns();
-  }
-  return json;
-}
-
-nlohmann::json TrialJson(const v1::TrialSummary& trial) {
-  nlohmann::json json = {{"index", trial.index()},
-                         {"cell", trial.cell_name()},
-                         {"repeat", trial.repeat()},
-                         {"state", trial.state()}};
-  if (!trial.reason().empty()) json["reason"] = trial.reason();
-  if (trial.state() == "valid" && trial.host_count() > 1) {
-    json["start_skew_ns"] = trial.start_skew_ns();
-    json["overlap"] = trial.overlap();
-  }
-  return json;
-}
-
-std::string Dump(const nlohmann::json& json) {
-  // What is no UTF-8 is shown as such, instead of ending the program.
-  return json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
 }  // namespace
@@ -167,23 +109,6 @@ std::string PlainHeartbeat(const RunState& state, TimePoint now, std::string_vie
 std::string ClockText(Nanoseconds wall) {
   const std::time_t seconds = std::chrono::floor<std::chrono::seconds>(wall).count();
   return fmt::format("{:%H:%M:%S}", fmt::localtime(seconds));
-}
-
-std::string JsonVersionLine() {
-  return Dump({{"type", "version"}, {"format", "1.0"}, {"labrack", Version()}});
-}
-
-std::string JsonMessageLine(const std::string& text) {
-  return Dump({{"type", "message"}, {"text", text}});
-}
-
-std::string JsonEventLine(const v1::RunEvent& event) {
-  nlohmann::json json = {{"type", "event"}, {"wall_ns", event.wall_ns()}};
-  json["run"] = RunJson(event.summary());
-  if (!event.note().empty()) json["note"] = event.note();
-  for (const v1::HostProgress& host : event.hosts()) json["hosts"].push_back(HostJson(host));
-  for (const v1::TrialSummary& trial : event.trials()) json["trials"].push_back(TrialJson(trial));
-  return Dump(json);
 }
 
 }  // namespace labrack::cli

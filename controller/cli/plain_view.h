@@ -1,4 +1,4 @@
-// Progress for logs and for programs: one line per change of state, a heartbeat while nothing
+// Progress for logs: one line per change of state, a heartbeat while nothing
 // changes, and nothing that moves a cursor.
 //
 //   12:05:01 r-7f3a progress trial=3/6 pct=41 ops=604000 p99_ms=1.9 hosts=8/8 eta_s=1260
@@ -23,11 +23,5 @@ std::string PlainHeartbeat(const RunState& state, TimePoint now, std::string_vie
 
 // "12:05:01" in the local time zone.
 std::string ClockText(Nanoseconds wall);
-
-// NDJSON: one object a line. The first line says the format's version: a reader ignores what it
-// does not know in a minor version and refuses another major one.
-std::string JsonVersionLine();
-std::string JsonEventLine(const v1::RunEvent& event);
-std::string JsonMessageLine(const std::string& text);
 
 }  // namespace labrack::cli

@@ -4,7 +4,6 @@
 #include <filesystem>
 
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 
 #include "controller/cli/output.h"
 #include "controller/plan/playbook_loader.h"
@@ -89,29 +88,6 @@ config::Problems ProblemsOf(const v1::PlanReply& reply) {
     problems.Add(std::move(problem));
   }
   return problems;
-}
-
-std::string ProblemsJson(const std::string& file, const config::Problems& problems) {
-  nlohmann::json list = nlohmann::json::array();
-  for (const config::Problem& problem : problems.list()) {
-    nlohmann::json one = {{"code", problem.code}, {"message", problem.message}};
-    if (!problem.file.empty()) one["file"] = problem.file;
-    if (problem.span.begin.line > 0) {
-      one["line"] = problem.span.begin.line;
-      one["column"] = problem.span.begin.column;
-      one["end_line"] = problem.span.end.line;
-      one["end_column"] = problem.span.end.column;
-    }
-    if (!problem.label.empty()) one["label"] = problem.label;
-    if (!problem.notes.empty()) one["notes"] = problem.notes;
-    if (!problem.helps.empty()) one["helps"] = problem.helps;
-    list.push_back(std::move(one));
-  }
-  const nlohmann::json whole = {{"file", file},
-                                {"valid", problems.empty()},
-                                {"problem_count", problems.total()},
-                                {"problems", std::move(list)}};
-  return whole.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
 }
 
 std::string ProblemsGithub(const config::Problems& problems) {

@@ -19,8 +19,6 @@ bool ReadPlaybook(const std::string& path, const std::vector<std::string>& sets,
 // Problems as a controller sent them.
 config::Problems ProblemsOf(const v1::PlanReply& reply);
 
-// For other programs: one object with all problems.
-std::string ProblemsJson(const std::string& file, const config::Problems& problems);
 // Workflow commands of GitHub, which keeps ten a step: the first ten and a count.
 std::string ProblemsGithub(const config::Problems& problems);
 

@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "controller/cli/json_lines.h"
 #include "controller/cli/live_view.h"
 #include "controller/cli/output.h"
 #include "controller/cli/plain_view.h"
@@ -50,11 +51,10 @@ class PlainView final : public ProgressView {
   TimePoint last_line_;
 };
 
+// Whoever makes the stream begins it with the version line (Voice).
 class JsonView final : public ProgressView {
  public:
-  explicit JsonView(int descriptor) : descriptor_(descriptor) {
-    WriteAll(descriptor_, JsonVersionLine() + "\n");
-  }
+  explicit JsonView(int descriptor) : descriptor_(descriptor) {}
 
   void OnEvent(const v1::RunEvent& event, TimePoint now) override {
     state_.Apply(event, now);
@@ -62,7 +62,7 @@ class JsonView final : public ProgressView {
   }
   void OnTick(TimePoint) override {}
   void Say(const std::string& text) override {
-    WriteAll(descriptor_, JsonMessageLine(text) + "\n");
+    WriteAll(descriptor_, JsonTextLine("message", text) + "\n");
   }
   void Finish(TimePoint) override {}
 

@@ -17,6 +17,30 @@ std::string Form(const std::string& name, const v1::Report& report, bool strict)
   return report::FormatMarkdown(report, strict);
 }
 
+struct FilesDone {
+  bool written = true;              // all that were asked for
+  bool on_standard_output = false;  // one of them is there, so that nothing else may be
+};
+
+FilesDone PutOutFiles(const Call& call, const v1::Report& report) {
+  FilesDone done;
+  for (const char* name : {"json", "junit", "markdown"}) {
+    const std::optional<std::string> path = call.arguments.Text(name);
+    if (!path) continue;
+    const std::string text = Form(name, report, call.arguments.Flag("strict"));
+    if (*path == "-") {
+      WriteOut(text);
+      done.on_standard_output = true;
+      continue;
+    }
+    if (Result<void> written = WriteFileAtomically(*path, text); !written) {
+      FailWith(call, written.error(), ExitCode::kLabFailed);
+      done.written = false;
+    }
+  }
+  return done;
+}
+
 }  // namespace
 
 std::vector<Option> WithReportOptions(std::vector<Option> options) {
@@ -44,29 +68,34 @@ bool WantsReportFiles(const Call& call) {
 
 ExitCode PutOutReport(const Call& call, const v1::Report& report) {
   const bool strict = call.arguments.Flag("strict");
-  bool table = true;
-  bool written = true;
-  for (const char* name : {"json", "junit", "markdown"}) {
-    const std::optional<std::string> path = call.arguments.Text(name);
-    if (!path) continue;
-    const std::string text = Form(name, report, strict);
-    if (*path == "-") {
-      WriteOut(text);
-      table = false;
-      continue;
-    }
-    if (Result<void> done = WriteFileAtomically(*path, text); !done) {
-      FailWith(call, done.error(), ExitCode::kLabFailed);
-      written = false;
-    }
-  }
-  if (table) {
+  const FilesDone done = PutOutFiles(call, report);
+  if (!done.on_standard_output) {
     WriteOut(report::FormatReport(
         report, {.colour = call.terminal.output_colour, .unicode = call.terminal.utf8}, strict));
   }
   const auto code = static_cast<ExitCode>(strict ? report.exit_code_strict() : report.exit_code());
   // A verdict without its file would be missed by whoever reads the file.
-  return written || code != ExitCode::kPassed ? code : ExitCode::kLabFailed;
+  return done.written || code != ExitCode::kPassed ? code : ExitCode::kLabFailed;
+}
+
+void PutOutFailure(const Call& call, const v1::RunSummary& run, ExitCode code) {
+  v1::Report report;
+  *report.mutable_run() = run;
+  report.mutable_run()->set_state(v1::RUN_STATE_FAILED);
+  report.mutable_run()->set_exit_code(ToInt(code));
+  report.mutable_run()->set_verdict("INVALID");
+  report.set_verdict("INVALID");
+  report.set_exit_code(ToInt(code));
+  report.set_exit_code_strict(ToInt(code));
+  report.set_overlap_min(-1);
+  const std::vector<std::string>& reasons = call.voice.reasons();
+  v1::SkippedItem& item = *report.add_skipped();
+  item.set_what("run");
+  item.set_kind("failed");
+  item.set_reason(reasons.empty() ? ExitCodeMeaning(code)
+                                  : fmt::format("{}", fmt::join(reasons, "\n")));
+  report.mutable_run()->set_reason(item.reason());
+  PutOutFiles(call, report);
 }
 
 }  // namespace labrack::cli

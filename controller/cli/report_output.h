@@ -17,4 +17,8 @@ bool WantsReportFiles(const Call& call);
 // output in the table's place. The exit code is the report's, or 5 when a file cannot be written.
 ExitCode PutOutReport(const Call& call, const v1::Report& report);
 
+// Writes the same files where there is no report, with what the voice gave as reasons: a CI shows
+// why, instead of no file or the one of yesterday.
+void PutOutFailure(const Call& call, const v1::RunSummary& run, ExitCode code);
+
 }  // namespace labrack::cli

@@ -1,9 +1,5 @@
 #include "controller/cli/verb.h"
 
-#include <fmt/format.h>
-
-#include "controller/cli/output.h"
-
 namespace labrack::cli {
 
 const std::vector<const Verb*>& AllVerbs() {
@@ -73,16 +69,13 @@ Option ProgressOption() {
 Option JsonFlag() { return {.name = "json", .help = "JSON instead of a table"}; }
 
 ExitCode FailWith(const Call& call, const Error& error, ExitCode code) {
-  WriteErr(fmt::format("{}error:{} {}\n", call.terminal.error_colour ? "\033[1;31m" : "",
-                       call.terminal.error_colour ? "\033[0m" : "", error.ToString()));
+  call.voice.Fail(error, code);
   return code;
 }
 
 ExitCode FailWith(const Call& call, const Error& error) {
   return FailWith(call, error, ExitCodeOf(error));
 }
-
-void Say(const std::string& text) { WriteErr(text + "\n"); }
 
 Result<std::filesystem::path> StateDirectory(const Call& call) {
   if (const std::optional<std::string> state = call.arguments.Text("state")) {

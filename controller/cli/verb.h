@@ -10,6 +10,7 @@
 #include "controller/cli/lab.h"
 #include "controller/cli/options.h"
 #include "controller/cli/terminal.h"
+#include "controller/cli/voice.h"
 #include "storage/base/exit_codes.h"
 
 namespace labrack::cli {
@@ -19,6 +20,7 @@ struct Call {
   const Arguments& arguments;
   const Environment& environment;
   Terminal terminal;
+  Voice& voice;
 };
 
 struct Verb {
@@ -61,12 +63,10 @@ std::vector<Option> WithAgentOptions(std::vector<Option> options);
 Option ProgressOption();
 Option JsonFlag();
 
-// "error: run r-1: no such run" on standard error, and the exit code.
+// Says the error and gives the exit code back.
 ExitCode FailWith(const Call& call, const Error& error, ExitCode code);
 // The same for what a controller answered.
 ExitCode FailWith(const Call& call, const Error& error);
-// A line for people on standard error, in the same form as the errors.
-void Say(const std::string& text);
 
 // The lab to look at: --controller, or the one on this machine.
 Result<std::unique_ptr<Lab>> OpenLabToLook(const Call& call);

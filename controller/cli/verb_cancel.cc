@@ -15,7 +15,7 @@ ExitCode Cancel(const Call& call) {
   const Result<v1::CancelReply> reply = (*lab)->client().Cancel(
       run, call.arguments.Text("reason").value_or("cancelled by `labrack cancel`"));
   if (!reply) return FailWith(call, reply.error());
-  Say(fmt::format("{}: {}", run, report::FormatRunState(reply->state())));
+  call.voice.Say(fmt::format("{}: {}", run, report::FormatRunState(reply->state())));
   return ExitCode::kPassed;
 }
 

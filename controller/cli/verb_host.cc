@@ -54,14 +54,10 @@ ExitCode AskHosts(const Call& call, PutOut put_out) {
   Interrupts interrupts;
   Result<std::unique_ptr<Lab>> lab = OpenLabToWork(call, nullptr, interrupts);
   if (!lab && lab.error().code() == Errc::kBusy) lab = OpenLabToLook(call);
-  if (!lab) {
-    if (interrupts.signal()) return static_cast<ExitCode>(interrupts.exit_code());
-    return FailWith(call, lab.error(), ExitCode::kLabFailed);
-  }
-  const Result<v1::HostsReply> hosts = (*lab)->client().Hosts();
-  const ExitCode code = hosts ? put_out(call, *hosts) : FailWith(call, hosts.error());
-  CloseLab(call, **lab);
-  return code;
+  return WorkIn(call, std::move(lab), interrupts, [&](Lab& opened) {
+    const Result<v1::HostsReply> hosts = opened.client().Hosts();
+    return hosts ? put_out(call, *hosts) : FailWith(call, hosts.error());
+  });
 }
 
 ExitCode HostLs(const Call& call) { return AskHosts(call, PutOutHosts); }

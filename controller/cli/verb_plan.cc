@@ -15,9 +15,7 @@ ExitCode AskForPlan(const Call& call, Lab& lab, const CheckedPlaybook& checked) 
   request.set_seed(static_cast<std::uint64_t>(call.arguments.Integer("seed").value_or(0)));
   const Result<v1::PlanReply> reply = lab.client().Plan(request);
   if (!reply) return FailWith(call, reply.error());
-  if (reply->problem_count() > 0 || reply->problems_size() > 0) {
-    return PrintRefusal(call, *reply, checked.source.text());
-  }
+  if (const std::optional<ExitCode> refused = CheckPlan(call, *reply, checked)) return *refused;
   WriteOut(call.arguments.Flag("json") ? report::FormatMessageJson("labrack.plan", reply->plan())
                                        : report::FormatPlan(reply->plan()));
   return ExitCode::kPassed;
@@ -27,14 +25,8 @@ ExitCode Plan(const Call& call) {
   CheckedPlaybook checked;
   if (const std::optional<ExitCode> invalid = CheckPlaybook(call, checked)) return *invalid;
   Interrupts interrupts;
-  Result<std::unique_ptr<Lab>> lab = OpenLabToWork(call, &checked.playbook, interrupts);
-  if (!lab) {
-    if (interrupts.signal()) return static_cast<ExitCode>(interrupts.exit_code());
-    return FailWith(call, lab.error(), ExitCode::kLabFailed);
-  }
-  const ExitCode code = AskForPlan(call, **lab, checked);
-  CloseLab(call, **lab);
-  return code;
+  return WorkIn(call, OpenLabToWork(call, &checked.playbook, interrupts), interrupts,
+                [&](Lab& lab) { return AskForPlan(call, lab, checked); });
 }
 
 }  // namespace

@@ -2,15 +2,15 @@
 //
 //   read and check the playbook -> lab (a controller elsewhere, or this machine's) -> submit
 //     -> watch; Ctrl-C cancels and cleans up -> report -> files -> close the lab -> exit code
+#include <filesystem>
 #include <pwd.h>
 #include <unistd.h>
 
 #include <fmt/format.h>
 
-#include "controller/cli/follow.h"
+#include "controller/cli/following.h"
 #include "controller/cli/local_lab.h"
 #include "controller/cli/output.h"
-#include "controller/cli/progress.h"
 #include "controller/cli/report_output.h"
 #include "controller/cli/verb.h"
 
@@ -56,11 +56,6 @@ std::string Owner(const Environment& environment) {
                           : fmt::format("uid {}@{}", getuid(), host);
 }
 
-std::string AddressWords(const Call& call) {
-  const std::optional<std::string> address = call.arguments.Text("controller");
-  return address ? fmt::format(" --controller {}", *address) : "";
-}
-
 class RunCommand {
  public:
   explicit RunCommand(const Call& call) : call_(call) {}
@@ -69,36 +64,49 @@ class RunCommand {
     if (Result<void> right = CheckTogether(call_); !right) {
       return FailWith(call_, right.error(), ExitCode::kUsage);
     }
-    if (const std::optional<ExitCode> invalid = CheckPlaybook(call_, checked_)) return *invalid;
-    interrupts_.SayWhenForced(
-        "\nstopped at once: agents end by themselves, but mounts, loop devices or files may be "
-        "left;\nthe next `labrack run` cleans them up\n");
-    Result<std::unique_ptr<Lab>> lab = OpenLabToWork(call_, &checked_.playbook, interrupts_);
-    if (!lab) return LabError(lab.error());
-    lab_ = std::move(*lab);
-    const ExitCode code = Work();
-    const bool clean = CloseLab(call_, *lab_);
-    // A verdict is worth more than what was left behind; a success that left something is none.
-    return code == ExitCode::kPassed && !clean ? ExitCode::kLabFailed : code;
+    interrupts_.SayWhenForced([this](ExitCode code) {
+      call_.voice.Warn(
+          "stopped at once: agents end by themselves, but mounts, loop devices or files may be "
+          "left;\nthe next `labrack run` cleans them up");
+      call_.voice.End(code);
+    });
+    const ExitCode code = Attempt();
+    // No report: nothing ran, or the lab was lost on the way.
+    if (!reported_) PutOutFailure(call_, Unreported(), code);
+    return code;
   }
 
  private:
-  ExitCode LabError(const Error& error) {
-    if (interrupts_.signal()) return static_cast<ExitCode>(interrupts_.exit_code());
-    return FailWith(call_, error, ExitCode::kLabFailed);
+  ExitCode Attempt() {
+    if (const std::optional<ExitCode> invalid = CheckPlaybook(call_, checked_)) return *invalid;
+    return WorkIn(call_, OpenLabToWork(call_, &checked_.playbook, interrupts_), interrupts_,
+                  [this](Lab& lab) {
+                    lab_ = &lab;
+                    return Work();
+                  });
+  }
+
+  v1::RunSummary Unreported() const {
+    v1::RunSummary run;
+    run.set_run_id(run_id_);
+    run.set_playbook_name(checked_.playbook.playbook());
+    if (run.playbook_name().empty()) {
+      run.set_playbook_name(std::filesystem::path(call_.arguments.Operand(0)).stem().string());
+    }
+    run.set_created_wall_ns(started_.count());
+    run.set_ended_wall_ns(WallClockNow().count());
+    return run;
   }
 
   ExitCode Work() {
     const Result<v1::SubmitReply> submitted = Submit();
     if (!submitted) return FailWith(call_, submitted.error());
-    if (submitted->plan().problem_count() > 0 || submitted->plan().problems_size() > 0) {
-      return PrintRefusal(call_, submitted->plan(), checked_.source.text());
-    }
+    if (const auto refused = CheckPlan(call_, submitted->plan(), checked_)) return *refused;
     run_id_ = submitted->run_id();
-    for (const std::string& note : submitted->plan().plan().notes()) Say("note: " + note);
+    for (const std::string& note : submitted->plan().plan().notes()) call_.voice.Note(note);
     if (call_.arguments.Flag("detach")) {
       WriteOut(run_id_ + "\n");
-      Say(fmt::format("next: labrack wait {}{}", run_id_, AddressWords(call_)));
+      call_.voice.Say(fmt::format("next: labrack wait {}{}", run_id_, AddressWords(call_)));
       return ExitCode::kPassed;
     }
     return Judge(FollowRun());
@@ -122,56 +130,42 @@ class RunCommand {
   }
 
   FollowResult FollowRun() {
-    const ProgressKind kind =
-        ChooseProgress(call_.arguments.Text("progress").value_or("auto"), call_.terminal);
     const std::string hint =
         fmt::format("Ctrl-C cancels and cleans up   watch elsewhere: labrack watch {}{}", run_id_,
                     AddressWords(call_));
-    const std::unique_ptr<ProgressView> view =
-        MakeProgressView(kind, STDERR_FILENO, call_.terminal, hint);
     FollowOptions options = {.run_id = run_id_, .cancel_on_interrupt = true};
     if (lab_->embedded()) options.tend = [this] { return lab_->Tend(); };
-    return Follow(lab_->client(), options, *view, interrupts_);
+    return FollowOnView(call_, lab_->client(), options, "auto", hint, interrupts_);
   }
 
   ExitCode Judge(const FollowResult& followed) {
-    switch (followed.end) {
-      case FollowEnd::kRunEnded:
-        return Report();
-      case FollowEnd::kInterrupted:
-        Report();
-        return static_cast<ExitCode>(interrupts_.exit_code());
-      case FollowEnd::kNotCleanedUp:
-        Say(fmt::format("{}: not cleaned up within {} s; mounts, loop devices or files may be left",
-                        run_id_, std::chrono::floor<std::chrono::seconds>(kCancelLimit).count()));
-        return static_cast<ExitCode>(interrupts_.exit_code());
-      case FollowEnd::kTimedOut:
-      case FollowEnd::kConnectionLost:
-        if (followed.error) FailWith(call_, *followed.error);
-        Say(fmt::format("{} may go on without us for {} s; next: labrack wait {}{}", run_id_,
-                        std::chrono::floor<std::chrono::seconds>(kLease).count(), run_id_,
-                        AddressWords(call_)));
-        return ExitCode::kWaitTimedOut;
-      case FollowEnd::kFailed:
-        break;
-    }
-    const ExitCode code = FailWith(call_, *followed.error);
-    Report();
+    const std::string goes_on = fmt::format(
+        "{} may go on without us for {} s; next: labrack wait {}{}", run_id_,
+        std::chrono::floor<std::chrono::seconds>(kLease).count(), run_id_, AddressWords(call_));
+    const ExitCode code = Conclude(call_, followed, interrupts_,
+                                   {.judge = [this] { return Report(); }, .goes_on = goes_on});
+    // What there is of a run that was interrupted or failed is worth its report too.
+    const bool broken =
+        followed.end == FollowEnd::kInterrupted || followed.end == FollowEnd::kFailed;
+    if (broken) Report();
     return code;
   }
 
-  // Prints the report and writes its files, of a run that failed or was cancelled too.
+  // Prints the report and writes its files.
   ExitCode Report() {
     const Result<v1::Report> report = lab_->client().Compare(run_id_, "");
     if (!report) return FailWith(call_, report.error());
+    reported_ = true;
     return PutOutReport(call_, *report);
   }
 
   const Call& call_;
   Interrupts interrupts_;  // before every thread
   CheckedPlaybook checked_;
-  std::unique_ptr<Lab> lab_;
+  const Nanoseconds started_ = WallClockNow();
+  Lab* lab_ = nullptr;  // of Work()
   std::string run_id_;
+  bool reported_ = false;
 };
 
 ExitCode Run(const Call& call) { return RunCommand(call).Run(); }

@@ -2,6 +2,7 @@
 // talks to nobody.
 #include <fmt/format.h>
 
+#include "controller/cli/json_lines.h"
 #include "controller/cli/output.h"
 #include "controller/cli/playbook_file.h"
 #include "controller/cli/verb.h"
@@ -9,10 +10,6 @@
 
 namespace labrack::cli {
 namespace {
-
-config::Colour ErrorColour(const Call& call) {
-  return call.terminal.error_colour ? config::Colour::kAlways : config::Colour::kNever;
-}
 
 ExitCode Validate(const Call& call) {
   const std::string path = call.arguments.Operand(0);
@@ -38,7 +35,7 @@ ExitCode Validate(const Call& call) {
   } else if (problems.empty()) {
     WriteOut(valid);
   } else {
-    WriteErr(config::RenderAll(problems, source.text(), ErrorColour(call)));
+    call.voice.Refuse(problems, source.text());
   }
   return problems.empty() ? ExitCode::kPassed : ExitCode::kPlaybookInvalid;
 }

@@ -2,6 +2,7 @@
 
 #include <ctime>
 #include <map>
+#include <ranges>
 
 #include <fmt/format.h>
 
@@ -19,7 +20,7 @@ struct Case {
   CaseEnd end = CaseEnd::kPassed;
   std::string type;     // of failures and errors
   std::string message;  // one line
-  std::string text;     // more; may be empty
+  std::string text;     // all of it, where the message is the first line of several
   std::vector<std::pair<std::string, std::string>> properties;
 };
 
@@ -74,10 +75,24 @@ Case GateCase(const v1::GateResult& gate, bool strict) {
   return result;
 }
 
-Case SkippedCase(const v1::SkippedItem& item) {
+// What kind of error it is that something did not end as it should.
+std::string ErrorType(const v1::Report& report) {
+  switch (static_cast<ExitCode>(report.exit_code())) {
+    case ExitCode::kPlaybookInvalid:
+      return "PlaybookInvalid";
+    case ExitCode::kRefusedBySafety:
+      return "RefusedBySafety";
+    default:
+      return "Infra";
+  }
+}
+
+Case SkippedCase(const v1::Report& report, const v1::SkippedItem& item) {
   Case result;
   result.name = item.what();
-  result.message = item.reason().empty() ? item.kind() : item.reason();
+  const std::size_t line_end = item.reason().find('\n');
+  result.message = item.reason().empty() ? item.kind() : item.reason().substr(0, line_end);
+  if (line_end != std::string::npos) result.text = item.reason();
   result.properties = {{"kind", item.kind()}};
   if (item.kind() == "unsupported" || item.kind() == "pending") {
     result.end = CaseEnd::kSkipped;
@@ -86,7 +101,7 @@ Case SkippedCase(const v1::SkippedItem& item) {
     result.type = "DataMismatch";
   } else {
     result.end = CaseEnd::kError;
-    result.type = "Infra";
+    result.type = ErrorType(report);
   }
   return result;
 }
@@ -112,7 +127,7 @@ std::vector<Case> CasesOf(const v1::Report& report, bool strict) {
     }
   }
   for (const v1::GateResult& gate : report.gates()) cases.push_back(GateCase(gate, strict));
-  for (const v1::SkippedItem& item : report.skipped()) cases.push_back(SkippedCase(item));
+  for (const v1::SkippedItem& item : report.skipped()) cases.push_back(SkippedCase(report, item));
   for (const Case& one : cases) {
     bad = bad || one.end == CaseEnd::kFailure || one.end == CaseEnd::kError;
   }
@@ -143,6 +158,15 @@ std::string Properties(const std::vector<std::pair<std::string, std::string>>& p
   return text + indent + "</properties>\n";
 }
 
+std::string EscapedLines(std::string_view text) {
+  std::string escaped;
+  for (const auto line : std::views::split(text, '\n')) {
+    if (!escaped.empty()) escaped += '\n';
+    escaped += XmlEscaped(std::string_view(line));
+  }
+  return escaped;
+}
+
 std::string CaseXml(const Case& one, const std::string& class_name) {
   std::string text = fmt::format("    <testcase name=\"{}\" classname=\"{}\" time=\"0\">\n",
                                  XmlEscaped(one.name), XmlEscaped(class_name));
@@ -154,8 +178,9 @@ std::string CaseXml(const Case& one, const std::string& class_name) {
     case CaseEnd::kFailure:
     case CaseEnd::kError: {
       const char* tag = one.end == CaseEnd::kFailure ? "failure" : "error";
-      text += fmt::format("      <{0} message=\"{1}\" type=\"{2}\">{1}</{0}>\n", tag, message,
-                          XmlEscaped(one.type));
+      text +=
+          fmt::format("      <{0} message=\"{1}\" type=\"{2}\">{3}</{0}>\n", tag, message,
+                      XmlEscaped(one.type), one.text.empty() ? message : EscapedLines(one.text));
       break;
     }
     case CaseEnd::kSkipped:

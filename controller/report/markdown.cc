@@ -1,5 +1,6 @@
 #include "controller/report/markdown.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include <fmt/format.h>
@@ -36,7 +37,7 @@ std::string Head(const v1::Report& report, bool strict) {
     text += fmt::format("base run {}, test run {}", Escaped(report.run().run_id()),
                         Escaped(report.test_run().run_id()));
   } else {
-    text += "run " + Escaped(report.run().run_id());
+    text += report.run().run_id().empty() ? "no run" : "run " + Escaped(report.run().run_id());
     if (!report.rows().empty()) text += ", base " + Escaped(report.rows(0).base());
   }
   text += fmt::format(", {} {}, {} of {} trials valid", report.hosts_count(),
@@ -93,8 +94,10 @@ std::string Lists(const v1::Report& report) {
   std::string text;
   std::string items;
   for (const v1::SkippedItem& item : report.skipped()) {
-    items += fmt::format("- {}: {}: {}\n", Escaped(item.what()), Escaped(item.kind()),
-                         Escaped(item.reason()));
+    std::string reason = item.reason();
+    std::ranges::replace(reason, '\n', ' ');
+    items +=
+        fmt::format("- {}: {}: {}\n", Escaped(item.what()), Escaped(item.kind()), Escaped(reason));
   }
   if (!items.empty()) text += Details(fmt::format("{} left out", report.skipped_size()), items);
   items.clear();

@@ -9,6 +9,7 @@
 #include <filesystem>
 #include <fstream>
 #include <signal.h>
+#include <sstream>
 #include <thread>
 #include <unistd.h>
 
@@ -287,6 +288,109 @@ TEST_F(CliTest, ValidateSpeaksToOtherPrograms) {
   EXPECT_THAT(github.output, HasSubstr("::error title=LR203,file=bad.yaml,line=8,col=1"));
 }
 
+// The types of an NDJSON stream's objects, in their order. Whatever is no object fails the test,
+// and so do a stream without its version in front and one that does not end with the exit code.
+std::vector<std::string> TypesOf(const std::string& stream, int exit_code) {
+  std::vector<std::string> types;
+  nlohmann::json last;
+  std::istringstream lines(stream);
+  for (std::string line; std::getline(lines, line);) {
+    last = nlohmann::json::parse(line, nullptr, false);
+    EXPECT_TRUE(last.is_object() && last.contains("type")) << line;
+    types.push_back(last.is_object() ? last.value("type", "") : "");
+  }
+  EXPECT_TRUE(stream.ends_with('\n'));
+  EXPECT_FALSE(types.empty());
+  if (types.empty()) return types;
+  EXPECT_EQ(types.front(), "version");
+  EXPECT_EQ(types.back(), "end") << stream;
+  EXPECT_EQ(last.value("exit_code", -1), exit_code);
+  return types;
+}
+
+TEST_F(CliTest, JsonProgressIsObjectsOnlyWhateverHappens) {
+  using ::testing::Contains;
+  using ::testing::ElementsAre;
+  Write("tiny.yaml", kTiny);
+  Write("bad.yaml", Replaced(Replaced(kTiny, "trials: 4", "trials: 0"), "stacks", "stakcs"));
+  const auto types = [&](std::vector<std::string> words, ExitCode code) {
+    words.push_back("--progress=json");
+    const exec::Outcome outcome = Run(words);
+    EXPECT_EQ(outcome.exit_code, ToInt(code)) << outcome.errors;
+    return TypesOf(outcome.errors, outcome.exit_code);
+  };
+  const auto run = types({"run", "tiny.yaml", "--trials", "1"}, ExitCode::kPassed);
+  EXPECT_THAT(run, Contains("note"));
+  EXPECT_THAT(run, Contains("event"));
+  EXPECT_THAT(types({"run", "bad.yaml"}, ExitCode::kPlaybookInvalid),
+              ElementsAre("version", "problem", "problem", "end"));
+  EXPECT_THAT(types({"run", "tiny.yaml", "--state", "tiny.yaml/x"}, ExitCode::kLabFailed),
+              ElementsAre("version", "error", "end"));
+  EXPECT_THAT(types({"wait", "r-1", "--controller", "127.0.0.1:1", "--timeout", "10ms"},
+                    ExitCode::kWaitTimedOut),
+              Contains("message"));
+  for (const std::vector<std::string>& words :
+       {std::vector<std::string>{"run", "tiny.yaml", "--detach"}, {"run", "--trails=1"}, {"rnu"}}) {
+    EXPECT_THAT(types(words, ExitCode::kUsage), ElementsAre("version", "error", "end"));
+  }
+  EXPECT_THAT(types({"wait", NewestRun()}, ExitCode::kPassed), Contains("message"));
+  const exec::Outcome watched = Run({"watch", NewestRun(), "--json"});
+  EXPECT_THAT(TypesOf(watched.output, 0), Contains("event"));
+  EXPECT_EQ(watched.errors, "");
+
+  Write(".labrack.yaml", "progress: json\nstat: x\n");
+  EXPECT_THAT(types({"run", "tiny.yaml"}, ExitCode::kUsage),
+              ElementsAre("version", "problem", "end"));
+}
+
+TEST_F(CliTest, ARunThatNeverBeganStillWritesItsFiles) {
+  Write("bad.yaml", Replaced(Replaced(kTiny, "trials: 4", "trials: 0"), "stacks", "stakcs"));
+  Write("tiny.yaml", kTiny);
+  Write("exec.yaml", Replaced(kTiny, "{sync_pages: {size: 4KiB, file: 1MiB, duration: 200ms}}",
+                              "{exec: {command: [\"true\"]}}"));
+  struct Failing {
+    std::vector<std::string> words;
+    std::string playbook;
+    ExitCode code;
+    std::string type;
+    std::string reason;
+  };
+  const std::vector<Failing> calls = {
+      {{"bad.yaml"}, "bad", ExitCode::kPlaybookInvalid, "PlaybookInvalid", "bad.yaml:7:9: LR207"},
+      {{"tiny.yaml", "--state", "tiny.yaml/x"},
+       "tiny",
+       ExitCode::kLabFailed,
+       "Infra",
+       "tiny.yaml/x"},
+      {{"exec.yaml"}, "tiny", ExitCode::kLabFailed, "Infra", "allow"}};
+  for (const Failing& call : calls) {
+    // What the last run wrote must not be taken for the result of this one.
+    Write("r.xml", "<testsuites/>");
+    std::vector<std::string> words = {"run", "--junit", "r.xml", "--json", "r.json"};
+    words.insert(words.end(), call.words.begin(), call.words.end());
+    const exec::Outcome outcome = Run(words);
+    EXPECT_EQ(outcome.exit_code, ToInt(call.code)) << outcome.errors;
+    const nlohmann::json json =
+        nlohmann::json::parse(ReadAll(directory_ / "r.json"), nullptr, false);
+    ASSERT_FALSE(json.is_discarded());
+    EXPECT_EQ(json["schema"], "labrack.report");
+    EXPECT_EQ(json["report"]["exit_code"], ToInt(call.code));
+    EXPECT_EQ(json["report"]["verdict"], "INVALID");
+    EXPECT_EQ(json["report"]["run"]["playbook_name"], call.playbook);
+    EXPECT_THAT(json["report"]["skipped"][0]["reason"].get<std::string>(), HasSubstr(call.reason));
+
+    exec::Command xmllint = Labrack({});
+    xmllint.words = {"xmllint", "--xpath",
+                     "concat(count(//testcase), ' ', count(//error), ' ', //error/@type, ' ', "
+                     "/testsuites/@tests, ' ', /testsuites/@errors)",
+                     "r.xml"};
+    const Result<exec::Outcome> counted = exec::Run(xmllint);
+    ASSERT_TRUE(counted && counted->exit_code == 0) << "package libxml2-utils";
+    EXPECT_EQ(counted->output, fmt::format("1 1 {} 1 1\n", call.type));
+    EXPECT_THAT(ReadAll(directory_ / "r.xml"), HasSubstr(call.reason));
+  }
+}
+
 TEST_F(CliTest, FieldsAndCodesAreExplained) {
   const exec::Outcome field = Run({"explain", "sync_pages.size"});
   EXPECT_EQ(field.exit_code, 0) << field.errors;
@@ -475,6 +579,25 @@ TEST_F(InterruptTest, CtrlCCleansUpAndExitsWith130) {
       nlohmann::json::parse(ReadAll(directory_ / "r.json"), nullptr, false);
   ASSERT_FALSE(report.is_discarded());
   EXPECT_EQ(report["report"]["exit_code"], ToInt(ExitCode::kCancelled));
+  TypesOf(ReadAll(run.errors), ToInt(ExitCode::kInterrupted));
+}
+
+TEST_F(InterruptTest, ASecondCtrlCEndsAtOnceAndTheAgentsCleanUp) {
+  Background run = StartLong("run");
+  ASSERT_TRUE(run.child.Signal(SIGINT));
+  ASSERT_TRUE(WaitUntil(10s, [&] { return ReadAll(run.errors).contains("cancelling the run"); }));
+  ASSERT_TRUE(run.child.Signal(SIGINT));
+  EXPECT_EQ(ExitCodeOf(run, 60s), ToInt(ExitCode::kInterrupted)) << ReadAll(run.errors);
+  TypesOf(ReadAll(run.errors), ToInt(ExitCode::kInterrupted));
+  // What the agents could not tell their controller any more stays until there is one again.
+  const auto only_trials = [&] {
+    return std::ranges::all_of(Leftovers(),
+                               [](const std::string& left) { return left.contains("/trials/"); });
+  };
+  EXPECT_TRUE(WaitUntil(60s, only_trials)) << ::testing::PrintToString(Leftovers());
+  Write("tiny.yaml", kTiny);
+  EXPECT_EQ(Run({"run", "tiny.yaml", "--agents", "2", "--trials", "1"}).exit_code, 0);
+  EXPECT_THAT(Leftovers(), ::testing::IsEmpty());
 }
 
 TEST_F(InterruptTest, SigtermCleansUpAndExitsWith143) {
@@ -490,6 +613,15 @@ TEST_F(InterruptTest, AgentsOfAKilledLabEndByThemselvesAndTheNextRunGoesOn) {
   ExitCodeOf(run, 10s);
   EXPECT_TRUE(WaitUntil(60s, [&] { return OurProcesses().empty(); }))
       << ::testing::PrintToString(OurProcesses());
+  // Nobody carries the run on, so that waiting for it would never end.
+  const std::string id = NewestRun();
+  for (const char* verb : {"wait", "watch"}) {
+    const exec::Outcome waited = Run({verb, id});
+    EXPECT_EQ(waited.exit_code, ToInt(ExitCode::kLabFailed)) << waited.errors;
+    EXPECT_THAT(waited.errors, HasSubstr("error: " + id + ": it will not end"));
+    EXPECT_THAT(waited.errors, HasSubstr("start it again with `labrack run"));
+    EXPECT_LT(waited.wall, 10s);
+  }
   Write("tiny.yaml", kTiny);
   const exec::Outcome next = Run({"run", "tiny.yaml", "--agents", "2", "--trials", "1"});
   EXPECT_EQ(next.exit_code, 0) << next.errors;

@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include "controller/cli/client.h"
+#include "controller/cli/json_lines.h"
 #include "controller/cli/live_view.h"
 #include "controller/cli/plain_view.h"
 #include "controller/cli/progress.h"
@@ -279,6 +280,25 @@ TEST(CliJsonViewTest, AHostWithoutASampleHasNoFigures) {
   EXPECT_THAT(line, HasSubstr("\"phase\":\"measure\""));
   EXPECT_THAT(line, Not(HasSubstr("\n")));
   EXPECT_THAT(JsonVersionLine(), HasSubstr("\"type\":\"version\""));
+}
+
+TEST(CliJsonViewTest, EveryObjectSaysItsType) {
+  EXPECT_EQ(JsonTextLine("note", "a \"word\"\n"), R"({"text":"a \"word\"\n","type":"note"})");
+  EXPECT_EQ(JsonErrorLine(Error(Errc::kBusy, "/x", "held"), "/x: held", ExitCode::kLabFailed, ""),
+            R"({"error":"busy","exit_code":5,"subject":"/x","text":"/x: held","type":"error"})");
+  config::Problem problem;
+  problem.code = "LR203";
+  problem.message = "unknown field `\xff`";  // bytes that are no UTF-8 are shown as such
+  problem.file = "bad.yaml";
+  problem.span = {.begin = {2, 1}, .end = {2, 7}};
+  problem.helps = {"remove it"};
+  EXPECT_EQ(
+      JsonProblemLine(problem),
+      "{\"code\":\"LR203\",\"column\":1,\"end_column\":7,\"end_line\":2,\"file\":\"bad.yaml\","
+      "\"helps\":[\"remove it\"],\"line\":2,\"message\":\"unknown field `\xef\xbf\xbd`\","
+      "\"type\":\"problem\"}");
+  EXPECT_EQ(JsonEndLine(ExitCode::kPlaybookInvalid),
+            R"({"exit_code":3,"meaning":"playbook invalid","type":"end"})");
 }
 
 TEST(CliTerminalTest, NoColorBeatsForceColorAndOptionBeatsBoth) {
