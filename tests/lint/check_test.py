@@ -53,9 +53,15 @@ class LintTest(unittest.TestCase):
             "controller/run/r.cc": '#include "controller/plan/q.h"\n',
         }, "include each other")
 
+    def test_order_within_a_folder(self):
+        self.assert_found({
+            "agent/stack/s.cc": '#include "agent/session/t.h"\n',
+            "agent/session/t.h": "#pragma once\n",
+        }, "may not know agent/session")
+
     def test_nondeterminism(self):
         for token in ["std::random_device d;", "std::thread t;", "int x = rand();", "std::unordered_map<int, int> m;",
-                      "auto n = std::chrono::steady_clock::now();"]:
+                      "auto n = std::chrono::steady_clock::now();", "auto n = MonotonicClock().Now();"]:
             self.assert_found({"controller/plan/q.cc": token + "\n"}, "not deterministic")
         self.assertEqual(self.findings({"controller/plan/q.cc": "// A std::thread is not used here.\n"}), [])
 
