@@ -139,6 +139,44 @@ TEST_F(AgentTest, WithoutAcknowledgementEverythingComesAgainAfterTheControllersD
   ExpectClosed(spec);
 }
 
+// How the clocks stood is said once: a result that comes again is the same, whoever asks for it and
+// whatever clock he has.
+TEST_F(AgentTest, TheClocksFiguresOfAResultStayWhenItIsSentAgain) {
+  StartAgent();
+  ASSERT_TRUE(WaitForHello(1)) << Log();
+  controller_.set_acknowledge(false);
+  const v1::AssignmentSpec spec = StreamOnDirectory("run-1/0/st-01", kEpoch + 1);
+  EXPECT_EQ(Assign(spec, "c1").result(), v1::COMMAND_RESULT_OK);
+  ASSERT_TRUE(WaitForResult()) << Log();
+  const v1::AssignmentResult first = *controller_.heard().result();
+  EXPECT_GT(first.clock_uncertainty_ns(), 0);
+  EXPECT_LE(std::abs(first.clock_offset_ns() - TestController::kClockOffset.count()),
+            first.clock_uncertainty_ns());
+  const auto all_comes_again = [&](std::uint64_t times) {
+    return controller_.WaitFor(
+        [&](const Heard& heard) { return heard.repeated >= times * heard.events.size(); });
+  };
+
+  // A controller on another machine has taken over: the clocks are probed anew.
+  controller_.Stop();
+  controller_.set_epoch(2);
+  controller_.set_clock_offset(2 * TestController::kClockOffset);
+  controller_.Start();
+  ASSERT_TRUE(WaitForHello(2)) << Log();
+  ASSERT_TRUE(all_comes_again(1)) << Log();
+  ExpectWholeHistory();
+
+  // The agent is killed: what it had said stands in its journal.
+  agent_->Signal(SIGKILL);
+  ASSERT_TRUE(agent_->Wait(seconds(5)));
+  StartAgent();
+  ASSERT_TRUE(WaitForHello(3)) << Log();
+  ASSERT_TRUE(all_comes_again(2)) << Log();
+  ExpectWholeHistory();
+  EXPECT_EQ(controller_.heard().result()->clock_offset_ns(), first.clock_offset_ns());
+  ExpectClosed(spec);
+}
+
 TEST_F(AgentTest, AWorkerKilledInMeasureIsACrashWithItsSignal) {
   StartAgent();
   ASSERT_TRUE(WaitForHello(1)) << Log();

@@ -57,7 +57,7 @@ void TestController::Stop() {
 }
 
 std::int64_t TestController::ClockNow() const {
-  return (MonotonicClock().Now().time_since_epoch() + kClockOffset).count();
+  return (MonotonicClock().Now().time_since_epoch() + clock_offset_).count();
 }
 
 void TestController::SendLocked(const v1::ControllerMessage& message) {

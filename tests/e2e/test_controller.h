@@ -36,7 +36,9 @@ class TestController final : public v1::Fleet::Service {
   // Acknowledges what comes, or not.
   void set_acknowledge(bool acknowledge);
   void set_epoch(std::uint64_t epoch) { epoch_ = epoch; }
-  std::int64_t ClockNow() const;  // ahead of the host's by a fixed offset
+  // Of a controller on another machine; while it is stopped.
+  void set_clock_offset(Nanoseconds offset) { clock_offset_ = offset; }
+  std::int64_t ClockNow() const;  // ahead of the host's by the offset
   static constexpr Nanoseconds kClockOffset = std::chrono::seconds(12'345);
 
   // What was heard; with the lock held inside `holds`.
@@ -75,6 +77,7 @@ class TestController final : public v1::Fleet::Service {
   Heard heard_;
   bool acknowledge_ = true;
   std::uint64_t epoch_ = 1;
+  Nanoseconds clock_offset_ = kClockOffset;
   std::map<std::string, std::uint64_t> durable_;  // by assignment
   grpc::ServerReaderWriter<v1::ControllerMessage, v1::AgentMessage>* stream_ = nullptr;
   grpc::ServerContext* context_ = nullptr;
