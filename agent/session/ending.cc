@@ -48,7 +48,7 @@ v1::Outcome OutcomeOf(const WorkerEnd& end) {
   return v1::OUTCOME_CRASHED;
 }
 
-std::string ReasonOf(const WorkerEnd& end, const Progress& progress) {
+std::string HowItEnded(const WorkerEnd& end, const Progress& progress) {
   if (!end.started) return end.stop_reason.value_or(end.how);
   std::string where = "before the first phase";
   if (progress.phase != v1::PHASE_UNSPECIFIED) {
@@ -60,6 +60,12 @@ std::string ReasonOf(const WorkerEnd& end, const Progress& progress) {
   if (end.timed_out) reason = fmt::format("the worker did not end {} in time: {}", where, end.how);
   if (end.stop_reason) reason = fmt::format("{} ({})", *end.stop_reason, reason);
   return reason;
+}
+
+std::string ReasonOf(const WorkerEnd& end, const Progress& progress) {
+  const std::string reason = HowItEnded(end, progress);
+  if (end.held_up.empty()) return reason;
+  return fmt::format("{}; nothing could be written then: {}", reason, end.held_up);
 }
 
 }  // namespace

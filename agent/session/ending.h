@@ -21,6 +21,7 @@ struct WorkerEnd {
   std::optional<std::string> stop_reason;  // it was asked to stop before
   bool timed_out = false;                  // killed since a phase did not end
   bool host_rebooted = false;
+  std::string held_up = {};  // why this could not be written at first: "no space left"
 };
 
 // How the undoing went; empty: nothing is left.

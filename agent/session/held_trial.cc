@@ -279,9 +279,13 @@ std::string HeldTrial::HowItEnded(const WorkerProcess::End& end) const {
   constexpr std::size_t kLogReadMax = 1 << 20;
   constexpr std::size_t kLineMax = 500;
   constexpr std::string_view kName = "labrack-worker: ";
+  if (end.exit_code <= 0) return end.how;
   const Result<std::string> log = worker::ReadFile(files_.worker_log(), kLogReadMax);
   const std::size_t at = log ? log->rfind(kName) : std::string::npos;
-  if (end.exit_code <= 0 || at == std::string::npos) return end.how;
+  if (at == std::string::npos) {
+    const bool no_space = end.exit_code == worker::kExitNoSpace;
+    return end.how + (no_space ? ": No space left for its result in the spool" : "");
+  }
   const std::string line = log->substr(at + kName.size(), kLineMax);
   return end.how + ": " + line.substr(0, line.find('\n'));
 }
@@ -354,8 +358,8 @@ void HeldTrial::StepEnding(TimePoint now) {
     Wake(retry_at_);
     return;
   }
-  std::error_code error;
-  std::filesystem::create_directories(files_.directory(), error);
+  std::error_code ignored;  // the spool's error says the same, and more
+  std::filesystem::create_directories(files_.directory(), ignored);
   Result<void> ended = EndSpool(files_, row_.spec, context_.agent_id,
                                 context_.inventory.host_name(), end_, clean_up_);
   if (ended) {
@@ -363,8 +367,11 @@ void HeldTrial::StepEnding(TimePoint now) {
     if (tail_.sealed()) BecomeSealed();
     return;
   }
-  spdlog::error("{}: the result cannot be written: {}", spec().assignment_id(),
-                ended.error().ToString());
+  if (end_.held_up.empty()) {
+    end_.held_up = ended.error().ToString();
+    spdlog::error("{}: the result cannot be written, trying again: {}", spec().assignment_id(),
+                  end_.held_up);
+  }
   retry_at_ = now + kRetryInterval;
   Wake(retry_at_);
 }

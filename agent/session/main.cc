@@ -27,7 +27,8 @@ namespace {
 enum ExitCode { kExitOk = 0, kExitUsage = 2, kExitBadConfig = 3, kExitCannotRun = 5 };
 
 int Complain(const Error& error) {
-  fmt::print(stderr, "labrack-agent: {}\n", error.ToString());
+  // Not fmt::print, which throws where it cannot write: the log may be on the disk that is full.
+  std::fputs(fmt::format("labrack-agent: {}\n", error.ToString()).c_str(), stderr);
   return kExitCannotRun;
 }
 

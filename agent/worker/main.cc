@@ -5,13 +5,15 @@
 //   labrack-worker --undo TRIALDIR                undoes what a dead worker has left
 //
 // Exit codes: 0 all is well; 1 a result that says what went wrong; 2 usage; 3 the specification is
-// wrong; 4 hung, ended itself; 5 there is no result; with --undo: 1 something is left.
+// wrong; 4 hung, ended itself; 5 there is no result; 6 there was no room for one; with --undo: 1
+// something is left.
 #include <cstdio>
 #include <fcntl.h>
 #include <filesystem>
 #include <string>
 #include <thread>
 #include <unistd.h>
+#include <utility>
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
@@ -29,7 +31,7 @@
 namespace labrack::worker {
 namespace {
 
-enum ExitCode { kExitOk = 0, kExitNotOk = 1, kExitUsage = 2, kExitBadSpec = 3, kExitNoResult = 5 };
+enum ExitCode { kExitOk = 0, kExitNotOk = 1, kExitUsage = 2, kExitBadSpec = 3 };
 
 struct Options {
   std::string spec;
@@ -38,9 +40,20 @@ struct Options {
   int lock_fd = -1;  // the trial's lock, handed over by the agent
 };
 
+// fmt::print throws where it cannot write. What is said here goes into a file (worker.log), and a
+// full disk must not be the end of a tear-down.
+template <typename... Args>
+void Say(fmt::format_string<Args...> format, Args&&... args) {
+  std::fputs(fmt::format(format, std::forward<Args>(args)...).c_str(), stderr);
+}
+
 int Complain(int exit_code, const Error& error) {
-  fmt::print(stderr, "labrack-worker: {}\n", error.ToString());
+  Say("labrack-worker: {}\n", error.ToString());
   return exit_code;
+}
+
+int ComplainOfNoResult(const Error& error) {
+  return Complain(error.code() == Errc::kNoSpace ? kExitNoSpace : kExitNoResult, error);
 }
 
 Result<v1::WorkerSpec> ReadSpec(const std::string& path) {
@@ -74,24 +87,24 @@ Result<Descriptor> TakeLock(const TrialFiles& files, int lock_fd) {
 
 void PrintSummary(const v1::AssignmentResult& result) {
   const auto verdict = [](const char* name, const v1::Verdict3& verdict) {
-    fmt::print(stderr, "{:<12} {}{}{}\n", name, v1::Outcome_Name(verdict.outcome()).substr(8),
-               verdict.reason().empty() ? "" : ": ", verdict.reason());
+    Say("{:<12} {}{}{}\n", name, v1::Outcome_Name(verdict.outcome()).substr(8),
+        verdict.reason().empty() ? "" : ": ", verdict.reason());
   };
   verdict("measurement", result.measurement());
   verdict("environment", result.environment_verdict());
   verdict("clean-up", result.clean_up());
-  fmt::print(stderr, "{:<12} {} {}\n", "verified",
-             v1::VerifyOutcome_Name(result.verified()).substr(15), result.verify_detail());
+  Say("{:<12} {} {}\n", "verified", v1::VerifyOutcome_Name(result.verified()).substr(15),
+      result.verify_detail());
   for (const v1::StepResult& step : result.steps()) {
     const Nanoseconds window(step.measure_end_mono_ns() - step.measure_begin_mono_ns());
-    fmt::print(stderr, "step {}: {}\n", step.step(), FormatDuration(window));
+    Say("step {}: {}\n", step.step(), FormatDuration(window));
     for (const v1::OperationResult& operation : step.operations()) {
-      fmt::print(stderr, "  {:<10} {:>10} operations, {}\n", operation.operation(),
-                 operation.count(), FormatBytes(Bytes(operation.bytes())));
+      Say("  {:<10} {:>10} operations, {}\n", operation.operation(), operation.count(),
+          FormatBytes(Bytes(operation.bytes())));
     }
   }
   for (const v1::Warning& warning : result.warnings()) {
-    fmt::print(stderr, "warning[{}]: {}\n", warning.code(), warning.message());
+    Say("warning[{}]: {}\n", warning.code(), warning.message());
   }
 }
 
@@ -121,7 +134,7 @@ int RunTrial(const Options& options) {
   Result<spool::SpoolWriter> writer = spool::SpoolWriter::Create(
       files.spool(), {.assignment_id = assignment.assignment_id(), .epoch = assignment.epoch()},
       {});
-  if (!writer) return Complain(kExitNoResult, writer.error());
+  if (!writer) return ComplainOfNoResult(writer.error());
 
   const auto ring = [&server] { (*server)->Ring(); };
   EventLog events(*std::move(writer), MonotonicClock(), ring);
@@ -133,7 +146,7 @@ int RunTrial(const Options& options) {
   (*server)->Finish();
   control_thread.join();
 
-  if (!result) return Complain(kExitNoResult, result.error());
+  if (!result) return ComplainOfNoResult(result.error());
   if (options.lock_fd < 0) PrintSummary(*result);
   const bool ok = result->measurement().outcome() == v1::OUTCOME_OK &&
                   result->environment_verdict().outcome() == v1::OUTCOME_OK &&
@@ -148,7 +161,7 @@ int Undo(const std::string& directory) {
   Result<stack::UndoLog> undo = stack::UndoLog::Open(files.undo_log());
   if (!undo) return Complain(kExitNotOk, undo.error());
   Result<void> undone = undo->RunAll([](const stack::UndoStep& step, const Result<void>& done) {
-    fmt::print(stderr, "{}: {}\n", step.Describe(), done ? "done" : done.error().ToString());
+    Say("{}: {}\n", step.Describe(), done ? "done" : done.error().ToString());
   });
   if (!undone) return Complain(kExitNotOk, undone.error());
   return kExitOk;

@@ -26,6 +26,10 @@ namespace labrack::worker {
 std::string TrialName(std::string_view assignment_id, std::uint64_t epoch);
 constexpr std::size_t kAssignmentIdMax = 200;  // so that the name above is one
 
+// How a worker ends that has no other way to say it.
+constexpr int kExitNoResult = 5;  // in its last line of worker.log it says why
+constexpr int kExitNoSpace = 6;   // likewise, and the log may have had no room either
+
 class TrialFiles {
  public:
   explicit TrialFiles(std::filesystem::path directory) : directory_(std::move(directory)) {}

@@ -231,6 +231,28 @@ TEST(SpoolTest, RefusesASpoolOfAnotherEpochAndASecondCreate) {
             Errc::kAlreadyExists);
 }
 
+// On a full disk half a record is seen, cut off again, and another one takes its place.
+TEST(SpoolTest, AReaderForgetsThePieceOfARecordThatWasCutOff) {
+  TempDirectory temp;
+  const std::filesystem::path spool = temp.path() / "s";
+  Result<SpoolWriter> writer = SpoolWriter::Create(spool, kIdentity, {});
+  ASSERT_TRUE(writer->Append(RecordType::kState, Durability::kNow, 0, "begun"));
+  const std::uintmax_t size = std::filesystem::file_size(SegmentPath(spool, 1));
+  const std::string detail = EncodeRecord(RecordType::kDetail, 2, 0, std::string(500, 'd'));
+  std::ofstream(SegmentPath(spool, 1), std::ios::binary | std::ios::app) << detail.substr(0, 200);
+  SpoolReader reader(spool, kIdentity);
+  EXPECT_EQ(ReadAll(reader).size(), 1U);
+  std::filesystem::resize_file(SegmentPath(spool, 1), size);
+  ASSERT_TRUE(writer->Append(RecordType::kResult, Durability::kNow, 0, std::string(500, 'r')));
+  const std::vector<Record> read = ReadAll(reader);
+  ASSERT_EQ(read.size(), 1U);
+  EXPECT_EQ(read[0].payload, std::string(500, 'r'));
+  ASSERT_TRUE(writer->Seal());
+  EXPECT_TRUE(ReadAll(reader).empty());
+  EXPECT_TRUE(reader.sealed());
+  EXPECT_TRUE(reader.damage().empty());
+}
+
 // The writer died while it made the segment, or somebody else's spool was put aside.
 TEST(SpoolTest, AReaderFollowsWhenASegmentIsMadeAnewUnderIt) {
   TempDirectory temp;

@@ -51,8 +51,9 @@ Result<void> SpoolReader::OpenAgain() {
 }
 
 Result<void> SpoolReader::Load() {
-  const std::uint64_t consumed = place_.offset - buffer_at_;
-  buffer_.erase(0, static_cast<std::size_t>(consumed));
+  // From the last whole record on, never behind a piece that was seen before: a record for which
+  // the disk had no room is cut off again, and another one takes its place.
+  buffer_.clear();
   buffer_at_ = place_.offset;
   while (buffer_.size() < kLoadMax) {
     const std::size_t had = buffer_.size();

@@ -25,17 +25,20 @@ Result<void> SpoolWriter::OpenDirectory() {
   return {};
 }
 
-void SpoolWriter::MakeBallast() {
+bool SpoolWriter::MakeBallast() {
   const std::filesystem::path path = directory_ / kBallastName;
   Descriptor file(open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
-  if (!file.valid()) return;
-  // Without room for the ballast the disk is full already; the first record will say so.
-  if (posix_fallocate(file.get(), 0, static_cast<off_t>(limits_.ballast.count())) != 0) {
-    unlink(path.c_str());
-  }
+  has_ballast_ = file.valid() &&
+                 posix_fallocate(file.get(), 0, static_cast<off_t>(limits_.ballast.count())) == 0;
+  // What room there is belongs to state and result.
+  if (!has_ballast_) unlink(path.c_str());
+  return has_ballast_;
 }
 
-bool SpoolWriter::ReleaseBallast() { return unlink((directory_ / kBallastName).c_str()) == 0; }
+bool SpoolWriter::ReleaseBallast() {
+  has_ballast_ = false;
+  return unlink((directory_ / kBallastName).c_str()) == 0;
+}
 
 Result<SpoolWriter> SpoolWriter::Create(std::filesystem::path directory, Identity identity,
                                         Limits limits) {
@@ -198,6 +201,10 @@ Result<void> SpoolWriter::Append(RecordType type, Durability durability, std::in
   if (detail && size_ + Bytes(payload.size()) > limits_.trial) {
     ++dropped_count_;
     return Fail(Errc::kNoSpace, directory_.string(), "the trial's spool has reached its limit");
+  }
+  if (detail && !has_ballast_ && !MakeBallast()) {
+    ++dropped_count_;
+    return Fail(Errc::kNoSpace, directory_.string(), "the disk is full");
   }
   if (segment_size_ >= limits_.segment.count()) {
     if (Result<void> closed = CloseSegment(/*final_segment=*/false); !closed) return closed;

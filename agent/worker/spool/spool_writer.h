@@ -2,7 +2,8 @@
 // that): the worker, or, when the worker has died, the agent that ends its spool.
 //
 // Space: a preallocated ballast file is released when the disk is full, so that state records and
-// the result always fit; details are dropped then, and counted. Not thread-safe.
+// the result always fit; details are dropped and counted until there is room for a ballast again,
+// since they would eat what was set free for the others. Not thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -54,7 +55,7 @@ class SpoolWriter {
       : directory_(std::move(directory)), identity_(std::move(identity)), limits_(limits) {}
 
   Result<void> OpenDirectory();
-  void MakeBallast();
+  bool MakeBallast();     // false: there is no room
   bool ReleaseBallast();  // false: there is none
   Result<void> StartSegment();
   Result<void> CloseSegment(bool final_segment);
@@ -80,6 +81,7 @@ class SpoolWriter {
   std::uint64_t next_seq_ = 1;
   Bytes size_;
   std::uint64_t dropped_count_ = 0;
+  bool has_ballast_ = false;
   std::optional<Error> failure_;
 };
 
