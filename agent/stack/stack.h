@@ -29,6 +29,12 @@ struct BuildRequest {
   std::vector<std::string> allowed_directories;  // that `dir` stacks may name
 };
 
+// What memory may still answer for, and why; empty where it may not.
+struct KeptInMemory {
+  std::string data = {};   // of files
+  std::string names = {};  // and attributes
+};
+
 class BuiltStack {
  public:
   virtual ~BuiltStack() = default;
@@ -39,8 +45,10 @@ class BuiltStack {
   virtual Bytes capacity() const = 0;
   virtual const std::vector<DeviceRef>& devices() const = 0;
   // Everything written is on the medium and nothing of it is cached by the file system. No file of
-  // the stack may be open. A `dir` stack is only synced: its caches are the host's own.
+  // the stack may be open.
   virtual Result<void> DropCaches() = 0;
+  // What the last DropCaches could not drop: on a `dir` stack, whose caches are the host's own.
+  virtual stack::KeptInMemory KeptInMemory() const { return {}; }
   // Whether the stack still stands as it was built: mounted, writable, on its own devices.
   virtual Result<void> Check() const = 0;
   // For people: "btrfs raid1 on loop3, loop4 (2 disks of 1GiB, direct I/O)".

@@ -84,6 +84,13 @@ std::string PhaseLabel(v1::PhaseKind phase) {
   return text;
 }
 
+// The measured window begins that much after the start.
+std::int64_t WarmUpNs(const v1::Workload& workload) {
+  if (workload.has_random()) return workload.random().warmup();
+  if (workload.has_sync_pages()) return workload.sync_pages().warmup();
+  return 0;
+}
+
 double Seconds(Nanoseconds duration) { return static_cast<double>(duration.count()) * 1e-9; }
 
 }  // namespace
@@ -200,9 +207,10 @@ void Collector::StepDone(const v1::AssignmentSpec& spec, const v1::StepResult& s
     series->live = {};
     series->done.Add(operation);
   }
-  if (step.intended_start_mono_ns() != 0) {
-    start_skew_ =
-        Seconds(Nanoseconds(step.measure_begin_mono_ns() - step.intended_start_mono_ns()));
+  // fio's window begins after its own lay-out, so that it says nothing of the start.
+  if (step.intended_start_mono_ns() != 0 && !spec.workload().has_fio()) {
+    const std::int64_t started = step.measure_begin_mono_ns() - WarmUpNs(spec.workload());
+    start_skew_ = Seconds(Nanoseconds(started - step.intended_start_mono_ns()));
     start_skew_at_ = clock_.Now();
   }
 }

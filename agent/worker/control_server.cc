@@ -206,7 +206,10 @@ void ControlServer::Report(Live& live, bool with_progress) {
 void ControlServer::EndIfHung(Live& live) {
   const TrialControl::View view = live.control.view();
   const TimePoint now = live.clock.Now();
-  if (!live.control.cancel().cancelled() && !view.tearing_down) return;
+  if (!live.control.cancel().cancelled() && !view.tearing_down) {
+    live.cancelled_at.reset();  // what took too long has ended, and other phases follow
+    return;
+  }
   if (!live.cancelled_at) live.cancelled_at = now;
   TimePoint limit = *live.cancelled_at + kCancelGrace;
   if (view.tearing_down) limit = view.deadline.value_or(now) + kCancelGrace;

@@ -18,6 +18,7 @@
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 #include <google/protobuf/util/json_util.h>
+#include <nlohmann/json.hpp>
 
 #include "agent/stack/undo_log.h"
 #include "agent/worker/control_server.h"
@@ -26,6 +27,7 @@
 #include "agent/worker/trial_control.h"
 #include "agent/worker/trial_files.h"
 #include "labrack/v1/worker.pb.h"
+#include "proto/fields/fields.h"
 #include "storage/base/units.h"
 
 namespace labrack::worker {
@@ -56,7 +58,50 @@ int ComplainOfNoResult(const Error& error) {
   return Complain(error.code() == Errc::kNoSpace ? kExitNoSpace : kExitNoResult, error);
 }
 
-Result<v1::WorkerSpec> ReadSpec(const std::string& path) {
+using Json = nlohmann::json;
+
+// Zeros that are written are meant: `direct: false` does not become the default.
+void KeepWrittenZeros(const Json& written, const google::protobuf::Message& from,
+                      google::protobuf::Message& into) {
+  if (!written.is_object()) return;
+  for (const auto& [key, value] : written.items()) {
+    const auto* field = from.GetDescriptor()->FindFieldByName(key);
+    if (field == nullptr) field = from.GetDescriptor()->FindFieldByCamelcaseName(key);
+    if (field == nullptr || field->is_repeated()) continue;
+    const auto* reflection = from.GetReflection();
+    if (field->message_type() == nullptr) {
+      if (!reflection->HasField(from, field)) reflection->ClearField(&into, field);
+    } else if (reflection->HasField(from, field)) {
+      KeepWrittenZeros(value, reflection->GetMessage(from, field),
+                       *reflection->MutableMessage(&into, field));
+    }
+  }
+}
+
+// A specification written by hand may leave out what has a default, and may be wrong. (The agent's
+// has been planned and is whole; its zeros are left out.)
+Result<void> CompleteByHand(const std::string& path, const std::string& text,
+                            v1::WorkerSpec& spec) {
+  const Json written = Json::parse(text, nullptr, /*allow_exceptions=*/false);
+  v1::WorkerSpec filled = spec;
+  v1::AssignmentSpec& assignment = *filled.mutable_assignment();
+  const std::vector<google::protobuf::Message*> parts{
+      assignment.mutable_stack(), assignment.mutable_workload(), assignment.mutable_disks(),
+      assignment.mutable_timeouts()};
+  for (google::protobuf::Message* part : parts) fields::FillDefaults(*part);
+  KeepWrittenZeros(written, spec, filled);
+  std::string wrong;
+  for (const google::protobuf::Message* part : parts) {
+    for (const std::string& problem : fields::Check(*part)) {
+      wrong += (wrong.empty() ? "" : "; ") + problem;
+    }
+  }
+  if (!wrong.empty()) return Fail(Errc::kInvalidArgument, path, wrong);
+  spec = std::move(filled);
+  return {};
+}
+
+Result<v1::WorkerSpec> ReadSpec(const std::string& path, bool by_hand) {
   constexpr std::size_t kSpecMax = 4 << 20;
   Result<std::string> text = ReadFile(path, kSpecMax);
   if (!text) return std::unexpected(text.error());
@@ -67,6 +112,10 @@ Result<v1::WorkerSpec> ReadSpec(const std::string& path) {
       !spec.assignment().has_workload()) {
     return Fail(Errc::kInvalidArgument, path,
                 "a specification has `assignment` with `assignment_id`, `stack` and `workload`");
+  }
+  if (!by_hand) return spec;
+  if (Result<void> completed = CompleteByHand(path, *text, spec); !completed) {
+    return std::unexpected(completed.error());
   }
   return spec;
 }
@@ -109,7 +158,7 @@ void PrintSummary(const v1::AssignmentResult& result) {
 }
 
 int RunTrial(const Options& options) {
-  Result<v1::WorkerSpec> spec = ReadSpec(options.spec);
+  Result<v1::WorkerSpec> spec = ReadSpec(options.spec, options.lock_fd < 0);
   if (!spec) return Complain(kExitBadSpec, spec.error());
   const v1::AssignmentSpec& assignment = spec->assignment();
   const TrialFiles files(options.directory.empty()

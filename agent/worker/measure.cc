@@ -1,6 +1,8 @@
 #include "agent/worker/measure.h"
 
 #include <algorithm>
+#include <array>
+#include <fstream>
 #include <map>
 #include <sys/resource.h>
 #include <sys/time.h>
@@ -33,22 +35,8 @@ void AddUse(int who, v1::CpuUse& use) {
   use.set_page_faults_major(use.page_faults_major() + static_cast<std::uint64_t>(usage.ru_majflt));
 }
 
-// Bytes of the operations that read, and of those that write.
-struct Moved {
-  std::uint64_t read = 0;
-  std::uint64_t written = 0;
-};
-Moved BytesMoved(const v1::StepResult& step) {
-  Moved moved;
-  for (const v1::OperationResult& operation : step.operations()) {
-    if (operation.operation().starts_with("read")) moved.read += operation.bytes();
-    if (operation.operation().starts_with("write")) moved.written += operation.bytes();
-  }
-  return moved;
-}
-
 // Below this, caches of a few pages would look like a finding.
-constexpr std::uint64_t kBytesMin = (16_MiB).count();
+constexpr Bytes kBytesMin = 16_MiB;
 
 void MergeInto(v1::IntervalOperation& into, const v1::IntervalOperation& from) {
   into.set_count(into.count() + from.count());
@@ -122,6 +110,12 @@ WindowMeter::Reading WindowMeter::Read() {
   return reading;
 }
 
+void WindowMeter::Reset() {
+  opened_.reset();
+  closed_.reset();
+  note_.clear();
+}
+
 void WindowMeter::Open() {
   opened_ = Read();
   closed_.reset();
@@ -140,21 +134,22 @@ void WindowMeter::Fill(v1::StepResult& step) const {
   }
 }
 
-void AddDeviceWarnings(const v1::StepResult& step, bool cold, std::vector<v1::Warning>& warnings) {
+void AddDeviceWarnings(const v1::StepResult& step, const workload::BytesMoved& moved, bool cold,
+                       std::vector<v1::Warning>& warnings) {
   if (step.devices().empty()) return;
-  std::uint64_t device_read = 0;
-  std::uint64_t device_written = 0;
+  Bytes device_read;
+  Bytes device_written;
   for (const v1::DeviceUse& device : step.devices()) {
-    device_read += device.read_bytes();
-    device_written += device.write_bytes();
+    device_read += Bytes(device.read_bytes());
+    device_written += Bytes(device.write_bytes());
   }
-  const Moved moved = BytesMoved(step);
   if (cold && moved.read >= kBytesMin && device_read < moved.read / 2) {
     v1::Warning& warning = warnings.emplace_back();
-    warning.set_code("LW301");
+    warning.set_code("LW101");
     warning.set_message(
-        fmt::format("cached reads: step `{}` read {}, of which the devices delivered {}",
-                    step.step(), FormatBytes(Bytes(moved.read)), FormatBytes(Bytes(device_read))));
+        fmt::format("cached reads: step `{}` read {}, of which the devices "
+                    "delivered {}",
+                    step.step(), FormatBytes(moved.read), FormatBytes(device_read)));
     warning.set_cure("make the file larger than memory, or use `direct: true`");
   }
   if (moved.written >= kBytesMin && device_written < moved.written / 2) {
@@ -162,21 +157,52 @@ void AddDeviceWarnings(const v1::StepResult& step, bool cold, std::vector<v1::Wa
     warning.set_code("LW302");
     warning.set_message(fmt::format(
         "step `{}` wrote {}, of which the devices had got {} when the measurement ended",
-        step.step(), FormatBytes(Bytes(moved.written)), FormatBytes(Bytes(device_written))));
+        step.step(), FormatBytes(moved.written), FormatBytes(device_written)));
     warning.set_cure(
         "use `sync: end` or `direct: true`, unless compression or overwriting explains it");
   }
 }
 
-void AddHostWarnings(const v1::Environment& environment, std::vector<v1::Warning>& warnings) {
-  const std::uint32_t cpus = environment.host().cpu_count();
-  if (cpus == 0 || environment.load_average_1m() <= 0.5 * cpus) return;
+Result<CpuTimes> ReadCpuTimes(const std::filesystem::path& proc_stat) {
+  std::ifstream file(proc_stat);
+  std::string word;
+  std::array<std::uint64_t, 8> ticks{};  // user nice system idle iowait irq softirq steal
+  file >> word;
+  for (std::uint64_t& value : ticks) file >> value;
+  if (!file || word != "cpu") {
+    return Fail(Errc::kCorrupt, proc_stat.string(), "does not begin with the line `cpu`");
+  }
+  CpuTimes times;
+  for (const std::uint64_t value : ticks) times.all += value;
+  times.idle = ticks[3] + ticks[4];
+  return times;
+}
+
+double BusyShare(const CpuTimes& before, const CpuTimes& after) {
+  if (after.all <= before.all || after.idle < before.idle) return 0;
+  const double all = static_cast<double>(after.all - before.all);
+  return std::max(0.0, 1.0 - static_cast<double>(after.idle - before.idle) / all);
+}
+
+void AddHostWarnings(double busy_share, std::vector<v1::Warning>& warnings) {
+  if (busy_share <= kBusyShareMax) return;
   v1::Warning& warning = warnings.emplace_back();
   warning.set_code("LW303");
   warning.set_message(
-      fmt::format("the host was busy before the trial: load average {:.2f} on {} CPUs",
-                  environment.load_average_1m(), cpus));
+      fmt::format("the host was busy with something else: {:.0f} % of its "
+                  "processor time just before the measurement, when the trial did "
+                  "nothing",
+                  100 * busy_share));
   warning.set_cure("keep other work off the host while a run goes on");
+}
+
+void AddCacheWarning(const std::string& kept, std::vector<v1::Warning>& warnings) {
+  if (kept.empty()) return;
+  v1::Warning& warning = warnings.emplace_back();
+  warning.set_code("LW305");
+  warning.set_message("`cache: cold` was not cold: " + kept);
+  warning.set_cure(
+      "use `direct: true`, files larger than memory, or a stack with disks of its own");
 }
 
 void FitResult(v1::AssignmentResult& result, Bytes size_max) {

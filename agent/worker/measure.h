@@ -2,11 +2,14 @@
 // measured window, and the warnings that follow from them.
 #pragma once
 
+#include <cstdint>
+#include <filesystem>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "agent/stack/device_use.h"
+#include "agent/workload/workload.h"
 #include "labrack/v1/result.pb.h"
 #include "storage/base/bytes.h"
 
@@ -22,6 +25,7 @@ class WindowMeter {
  public:
   explicit WindowMeter(std::vector<stack::DeviceRef> devices) : devices_(std::move(devices)) {}
 
+  void Reset();  // for the next step
   void Open();
   void Close();
   // Fills in what the workload has not filled in itself.
@@ -41,11 +45,24 @@ class WindowMeter {
   std::string note_;
 };
 
-// LW301: the file system read much more than its devices, although the step wanted a cold cache.
+// LW101: the file system read much more than its devices, although the step wanted a cold cache.
 // LW302: the devices had not got what was written when the window closed.
-void AddDeviceWarnings(const v1::StepResult& step, bool cold, std::vector<v1::Warning>& warnings);
-// LW303: the host was busy with something else before the trial.
-void AddHostWarnings(const v1::Environment& environment, std::vector<v1::Warning>& warnings);
+void AddDeviceWarnings(const v1::StepResult& step, const workload::BytesMoved& moved, bool cold,
+                       std::vector<v1::Warning>& warnings);
+
+// Processor time of the whole host, in ticks since boot.
+struct CpuTimes {
+  std::uint64_t all = 0;
+  std::uint64_t idle = 0;  // waiting for disks too
+};
+Result<CpuTimes> ReadCpuTimes(const std::filesystem::path& proc_stat = "/proc/stat");
+double BusyShare(const CpuTimes& before, const CpuTimes& after);
+
+// LW303: the host worked while the trial waited. (A load average would hold the trial before.)
+constexpr double kBusyShareMax = 0.25;
+void AddHostWarnings(double busy_share, std::vector<v1::Warning>& warnings);
+// LW305: `kept` says what could not be dropped from memory, and why; empty: nothing.
+void AddCacheWarning(const std::string& kept, std::vector<v1::Warning>& warnings);
 
 // Makes the result fit one message: neighbouring intervals are merged, pair by pair, until it does;
 // sums stay what they were. Tails of outputs go last.

@@ -235,6 +235,7 @@ Result<void> Trial::LayOut() {
   const v1::Inventory& host = result_.environment().host();
   workload::Target target{.file_system = file_system_.get(),
                           .directory = stack_->directory(),
+                          .scratch = files_.directory(),
                           .allow_exec = spec_.allow_exec(),
                           .launcher = &launcher_,
                           .memory = Bytes(host.memory_bytes()),
@@ -257,12 +258,30 @@ Result<void> Trial::LayOut() {
 Result<void> Trial::Settle() {
   Result<void> synced = runtime::RunToCompletion(file_system_->SyncAll());
   if (!synced) return synced;
+  if (Result<void> sampled = SampleHost(); !sampled) return sampled;
   return stack_->Check();
+}
+
+// What the host does while nothing of the trial runs is somebody else's.
+Result<void> Trial::SampleHost() {
+  constexpr Nanoseconds kSample = std::chrono::milliseconds(250);  // 25 ticks of each processor
+  const Result<CpuTimes> before = ReadCpuTimes();
+  Result<void> slept =
+      runtime::RunToCompletion(env_.SleepUntil(Now() + kSample, &control_.cancel()));
+  if (!slept) return slept;
+  const Result<CpuTimes> after = ReadCpuTimes();
+  if (before && after) {
+    host_busy_share_ = BusyShare(*before, *after);
+  } else {
+    events_.Note("the host's load is not known: " + (before ? after : before).error().ToString());
+  }
+  return {};
 }
 
 Result<void> Trial::DropCaches() {
   file_system_->LetGo();
   Result<void> dropped = stack_->DropCaches();
+  if (dropped) kept_in_memory_ = stack_->KeptInMemory();
   Result<void> taken = file_system_->Take();
   return dropped ? taken : dropped;
 }
@@ -279,9 +298,27 @@ Result<void> Trial::RunSteps() {
                      fmt::format("step {}: {}", steps[step].name, ReasonOf(done.error())));
       return done;
     }
-    if (step == workload_->VerifyAfter()) Verify();
+    if (step != workload_->VerifyAfter()) continue;
+    if (Result<void> ready = VerifyBefore(steps, step + 1); !ready) {
+      SetMeasurement(v1::OUTCOME_FAILED,
+                     fmt::format("step {}: {}", steps[step + 1].name, ready.error().ToString()));
+      return ready;
+    }
   }
   return {};
+}
+
+// The steps that follow find the same, whatever the playbook says about verification: everything
+// written is on the medium, and the file system was not mounted anew for Verify's sake. An error is
+// that of a stack on which nothing can run any more.
+Result<void> Trial::VerifyBefore(const std::vector<workload::StepInfo>& steps, std::size_t next) {
+  if (next == steps.size()) {
+    Verify(/*unmount=*/true);
+    return {};
+  }
+  Verify(workload_->WantsColdCache(next));
+  if (!file_system_->taken()) return Fail(Errc::kNotFound, "the stack could not be mounted again");
+  return runtime::RunToCompletion(file_system_->SyncAll());
 }
 
 Result<TimePoint> Trial::PassGate(std::size_t step, const std::string& name) {
@@ -311,6 +348,7 @@ Result<void> Trial::RunStep(std::size_t step, const workload::StepInfo& info) {
   Result<TimePoint> start = PassGate(step, info.name);
   if (!start) return FinishPhase(std::unexpected(start.error()));
 
+  meter_->Reset();
   // From the start on, one limit for warm up, measure and drain.
   control_.SetDeadline(*start + LimitOf(assignment_.timeouts().measure()));
   progress_.Reset();
@@ -328,17 +366,23 @@ Result<void> Trial::RunStep(std::size_t step, const workload::StepInfo& info) {
   Result<void> finished = FinishPhase(outcome.status);
 
   *result_.add_steps() = outcome.result;
+  moved_.push_back(outcome.moved);
   v1::StepResult totals = outcome.result;
   totals.clear_intervals();
   events_.StepDone(totals);
   return finished;
 }
 
-void Trial::Verify() {
+void Trial::Verify(bool unmount) {
   LimitPhases(assignment_.timeouts().verify());
-  Result<void> verified = RunPhase(v1::PHASE_VERIFY, "", [this]() -> Result<void> {
-    // What memory still holds would be compared otherwise, not what is on the medium.
-    if (Result<void> dropped = DropCaches(); !dropped) return dropped;
+  Result<void> verified = RunPhase(v1::PHASE_VERIFY, "", [this, unmount]() -> Result<void> {
+    // What memory still holds would be compared otherwise, not what is on the medium. (Without
+    // unmounting, Verify drops the data pages file by file; they must be clean for that.)
+    if (workload_->ReadsBack()) {
+      Result<void> dropped =
+          unmount ? DropCaches() : runtime::RunToCompletion(file_system_->SyncAll());
+      if (!dropped) return dropped;
+    }
     workload::StepContext context;
     context.start = Now();
     context.cancel = &control_.cancel();
@@ -356,18 +400,31 @@ void Trial::Verify() {
   FailEnvironment(v1::PHASE_VERIFY, verified.error());
 }
 
+// Only what a step wanted to find cold: file data, and for `files` names and attributes too.
+std::string Trial::KeptThatCounts() const {
+  bool wanted = false;
+  for (std::size_t step = 0; step < moved_.size(); ++step)
+    wanted |= workload_->WantsColdCache(step);
+  if (!wanted) return "";
+  if (!kept_in_memory_.data.empty()) return kept_in_memory_.data;
+  return assignment_.workload().has_files() ? kept_in_memory_.names : "";
+}
+
+// Neither a stop nor a limit that has passed keeps it from saying what was seen: it takes no time.
 void Trial::Collect() {
   LimitPhases(assignment_.timeouts().verify());
-  Result<void> collected = RunPhase(v1::PHASE_COLLECT, "", [this] {
+  (void)BeginPhase(v1::PHASE_COLLECT, "", Now());
+  const Result<void> collected = FinishPhase([this] {
     std::vector<v1::Warning> warnings = workload_->Warnings();
     for (int i = 0; i < result_.steps_size(); ++i) {
-      AddDeviceWarnings(result_.steps(i), workload_->WantsColdCache(static_cast<std::size_t>(i)),
-                        warnings);
+      const auto step = static_cast<std::size_t>(i);
+      AddDeviceWarnings(result_.steps(i), moved_[step], workload_->WantsColdCache(step), warnings);
     }
-    AddHostWarnings(result_.environment(), warnings);
+    AddHostWarnings(host_busy_share_, warnings);
+    AddCacheWarning(KeptThatCounts(), warnings);
     for (v1::Warning& warning : warnings) *result_.add_warnings() = std::move(warning);
     return stack_->Check();
-  });
+  }());
   if (!collected) FailEnvironment(v1::PHASE_COLLECT, collected.error());
 }
 

@@ -16,6 +16,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "agent/stack/stack.h"
 #include "agent/stack/undo_log.h"
@@ -61,13 +62,16 @@ class Trial {
   Result<void> Build();
   Result<void> LayOut();
   Result<void> Settle();
+  Result<void> SampleHost();
   Result<void> DropCaches();
 
   Result<void> RunSteps();
   Result<void> RunStep(std::size_t step, const workload::StepInfo& info);
   Result<TimePoint> PassGate(std::size_t step, const std::string& name);
   void EnterStepPhase(const std::string& name, v1::PhaseKind phase, TimePoint at);
-  void Verify();
+  Result<void> VerifyBefore(const std::vector<workload::StepInfo>& steps, std::size_t next);
+  void Verify(bool unmount);
+  std::string KeptThatCounts() const;
   void Collect();
   void TearDown();
 
@@ -93,6 +97,9 @@ class Trial {
   std::unique_ptr<StackFileSystem> file_system_;
   std::unique_ptr<workload::Workload> workload_;
   std::unique_ptr<WindowMeter> meter_;
+  double host_busy_share_ = 0;
+  stack::KeptInMemory kept_in_memory_;       // of the last time that caches were dropped
+  std::vector<workload::BytesMoved> moved_;  // by step
 };
 
 }  // namespace labrack::worker

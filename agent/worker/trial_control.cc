@@ -17,6 +17,14 @@ void TrialControl::BeginPhase(v1::PhaseKind phase, std::string step, TimePoint b
 void TrialControl::SetDeadline(std::optional<TimePoint> deadline) {
   const std::lock_guard lock(mutex_);
   view_.deadline = deadline;
+  if (!view_.timed_out || view_.stop_reason) return;
+  view_.timed_out = false;
+  cancels_.emplace_back();
+}
+
+const runtime::CancelToken& TrialControl::cancel() const {
+  const std::lock_guard lock(mutex_);
+  return cancels_.back();
 }
 
 void TrialControl::BeginTearDown() {
@@ -31,7 +39,7 @@ Result<TimePoint> TrialControl::WaitForGo(std::uint32_t gate_index) {
   lock.unlock();
   changed_();
   lock.lock();
-  released_.wait(lock, [this] { return go_.has_value() || cancel_.cancelled(); });
+  released_.wait(lock, [this] { return go_.has_value() || cancels_.back().cancelled(); });
   view_.gate.reset();
   if (!go_) return Fail(Errc::kCancelled, "stopped while waiting for the other hosts");
   return *go_;
@@ -41,7 +49,7 @@ void TrialControl::Stop(std::string reason) {
   {
     const std::lock_guard lock(mutex_);
     if (!view_.stop_reason) view_.stop_reason = std::move(reason);
-    if (!view_.tearing_down) cancel_.Cancel();
+    if (!view_.tearing_down) cancels_.back().Cancel();
   }
   released_.notify_all();
   changed_();
@@ -61,9 +69,9 @@ void TrialControl::CheckDeadline() {
   {
     const std::lock_guard lock(mutex_);
     if (!view_.deadline || clock_.Now() < *view_.deadline || view_.timed_out) return;
-    if (view_.tearing_down || cancel_.cancelled()) return;
+    if (view_.tearing_down || cancels_.back().cancelled()) return;
     view_.timed_out = true;
-    cancel_.Cancel();
+    cancels_.back().Cancel();
   }
   released_.notify_all();
   changed_();

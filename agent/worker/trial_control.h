@@ -5,6 +5,7 @@
 
 #include <condition_variable>
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <mutex>
 #include <optional>
@@ -24,12 +25,13 @@ class TrialControl {
   TrialControl(const Clock& clock, std::function<void()> changed)
       : clock_(clock), changed_(std::move(changed)) {}
 
-  // What stops the trial, but not its tear-down.
-  const runtime::CancelToken& cancel() const { return cancel_; }
+  // What stops the phases under one limit. It stays valid; ask again after SetDeadline.
+  const runtime::CancelToken& cancel() const;
 
   // --- the trial's thread ---
   void BeginPhase(v1::PhaseKind phase, std::string step, TimePoint begin);
-  // The current phases must be over by then; nullopt: no limit.
+  // The phases from here on must be over by then; nullopt: no limit. That those before took too
+  // long does not stop these: they have a token of their own. A Stop is for good.
   void SetDeadline(std::optional<TimePoint> deadline);
   // From here on nothing is cancelled any more.
   void BeginTearDown();
@@ -58,9 +60,9 @@ class TrialControl {
  private:
   const Clock& clock_;
   std::function<void()> changed_;
-  runtime::CancelToken cancel_;
 
-  mutable std::mutex mutex_;  // guards what follows
+  mutable std::mutex mutex_;                     // guards what follows
+  std::deque<runtime::CancelToken> cancels_{1};  // the last one counts; tokens do not move
   std::condition_variable released_;
   View view_;
   std::optional<TimePoint> go_;

@@ -90,7 +90,7 @@ StepOutcome Checksum::RunStep(std::size_t, const StepContext& context) {
   StepPlan plan;
   plan.step = "checksum";
   plan.primary = v1::PRIMARY_METRIC_BYTES_PER_SECOND;
-  plan.kinds = {{.name = "read"}, {.name = "hash", .counted = false}};
+  plan.kinds = {{.name = "read", .moves = Moves::kReads}, {.name = "hash", .counted = false}};
   plan.expected_operations = (spec_.file() + spec_.block() - 1) / spec_.block();
   StepOutcome outcome =
       RunEngine(plan, context, [&](Client& client) { return RunChecksum(&client, &work); });

@@ -116,6 +116,7 @@ class Copy final : public FileWorkload {
   }
   bool WantsColdCache(std::size_t) const override { return spec_.cache() == v1::CACHE_COLD; }
   StepOutcome RunStep(std::size_t step, const StepContext& context) override;
+  bool ReadsBack() const override { return spec_.verify() != v1::VERIFY_NONE; }
   Result<VerifyReport> Verify(const StepContext& context) override {
     if (spec_.verify() == v1::VERIFY_NONE) {
       return VerifyReport{.outcome = v1::VERIFY_OUTCOME_NOT_ASKED, .detail = {}, .bytes = {}};
@@ -158,7 +159,7 @@ StepOutcome Copy::RunStep(std::size_t, const StepContext& context) {
   StepPlan plan;
   plan.step = "copy";
   plan.primary = v1::PRIMARY_METRIC_BYTES_PER_SECOND;
-  plan.kinds = {{.name = "copy"}, {.name = "fsync", .counted = false}};
+  plan.kinds = {{.name = "copy", .moves = Moves::kCopies}, {.name = "fsync", .counted = false}};
   if (spec_.method() == v1::COPY_METHOD_READ_WRITE) {
     plan.kinds.push_back({.name = "read", .counted = false});
     plan.kinds.push_back({.name = "write", .counted = false});

@@ -254,6 +254,7 @@ StepOutcome Engine::Collect() {
   for (v1::Interval& row : rows) *result.add_intervals() = std::move(row);
   AddRates(counted, result);
 
+  outcome.moved = Moved(result);
   outcome.status = Status(counted);
   if (Result<void> sums = CheckSums(result); !sums) outcome.status = sums;
   return outcome;
@@ -316,6 +317,19 @@ Result<void> Engine::Status(std::uint64_t counted) const {
   if (counted > 0) return {};
   return Fail(Errc::kTimedOut, "step " + plan_->step,
               "no operation began in the measured time; measure for longer");
+}
+
+BytesMoved Engine::Moved(const v1::StepResult& result) const {
+  BytesMoved moved;
+  for (const v1::OperationResult& operation : result.operations()) {
+    for (const OperationKind& kind : plan_->kinds) {
+      if (!kind.counted || kind.name != operation.operation()) continue;
+      const Bytes bytes(operation.bytes());
+      if (kind.moves == Moves::kReads || kind.moves == Moves::kCopies) moved.read += bytes;
+      if (kind.moves == Moves::kWrites || kind.moves == Moves::kCopies) moved.written += bytes;
+    }
+  }
+  return moved;
 }
 
 // Offered against achieved: an open loop that cannot keep up must not pass for one that does.

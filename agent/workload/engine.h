@@ -36,9 +36,13 @@ namespace labrack::workload {
 // Threads, histograms and buffers of a step are per client, so there is a limit.
 constexpr std::uint32_t kClientsMax = 4096;
 
+// Where the bytes of an operation go.
+enum class Moves { kNothing, kReads, kWrites, kCopies };
+
 struct OperationKind {
   std::string name;     // "read", "fsync"
   bool counted = true;  // makes the primary metric; the others stand beside it
+  Moves moves = Moves::kNothing;
 };
 
 struct StepPlan {
@@ -146,6 +150,7 @@ class Engine {
   Result<void> CheckSums(const v1::StepResult& result) const;
   Result<void> Status(std::uint64_t counted) const;
   TimePoint MeasureEnd() const;
+  BytesMoved Moved(const v1::StepResult& result) const;
   void AddRates(std::uint64_t counted, v1::StepResult& result) const;
 
   runtime::Env& env_;

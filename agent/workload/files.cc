@@ -156,12 +156,16 @@ const std::array<StepEntry, 4>& AllSteps() {
   static const std::array<StepEntry, 4> steps{{
       {v1::FILES_STEP_CREATE,
        "create",
-       {{"create", true}, {"open", false}, {"write", false}, {"close", false}, {"fsync", false}},
+       {{"create", true, Moves::kWrites},
+        {"open", false},
+        {"write", false},
+        {"close", false},
+        {"fsync", false}},
        CreateFiles},
       {v1::FILES_STEP_STAT, "stat", {{"stat", true}}, StatFiles},
       {v1::FILES_STEP_READ,
        "read",
-       {{"read", true}, {"open", false}, {"read_data", false}, {"close", false}},
+       {{"read", true, Moves::kReads}, {"open", false}, {"read_data", false}, {"close", false}},
        ReadFiles},
       {v1::FILES_STEP_DELETE, "delete", {{"delete", true}}, DeleteFiles},
   }};
@@ -203,6 +207,7 @@ class Files final : public FileWorkload {
     const std::size_t last = steps_.size() - 1;
     return steps_[last]->step == v1::FILES_STEP_DELETE && last > 0 ? last - 1 : last;
   }
+  bool ReadsBack() const override { return spec_.verify() != v1::VERIFY_NONE && !deleted_; }
   Result<VerifyReport> Verify(const StepContext& context) override;
 
  private:

@@ -73,6 +73,8 @@ StepOutcome Fio::RunStep(std::size_t, const StepContext& context) {
     return outcome;
   }
   for (v1::OperationResult& operation : report->operations) {
+    if (operation.operation() == "read") outcome.moved.read += Bytes(operation.bytes());
+    if (operation.operation() == "write") outcome.moved.written += Bytes(operation.bytes());
     *result.add_operations() = std::move(operation);
   }
   for (v1::Figure& figure : report->figures) *result.add_figures() = std::move(figure);

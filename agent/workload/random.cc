@@ -50,6 +50,7 @@ class PageWorkload final : public FileWorkload {
   }
   bool WantsColdCache(std::size_t) const override { return plan_.cold; }
   StepOutcome RunStep(std::size_t step, const StepContext& context) override;
+  bool ReadsBack() const override { return plan_.verify; }
   Result<VerifyReport> Verify(const StepContext& context) override;
 
  private:
@@ -174,8 +175,8 @@ MadeWorkload MakeRandom(const v1::Workload& spec, const Setup& setup) {
   const v1::RandomWorkload& random = spec.random();
   PagePlan plan;
   plan.step.step = "mix";
-  if (random.read() > 0) plan.step.kinds.push_back({.name = "read"});
-  if (random.read() < 1) plan.step.kinds.push_back({.name = "write"});
+  if (random.read() > 0) plan.step.kinds.push_back({.name = "read", .moves = Moves::kReads});
+  if (random.read() < 1) plan.step.kinds.push_back({.name = "write", .moves = Moves::kWrites});
   plan.step.clients = random.clients() * random.depth();
   plan.step.warm_up = Nanoseconds(random.warmup());
   plan.step.think = Nanoseconds(random.think());
@@ -204,7 +205,7 @@ MadeWorkload MakeSyncPages(const v1::Workload& spec, const Setup& setup) {
   const v1::SyncPagesWorkload& pages = spec.sync_pages();
   PagePlan plan;
   plan.step.step = "write";
-  plan.step.kinds = {{.name = "write"}};
+  plan.step.kinds = {{.name = "write", .moves = Moves::kWrites}};
   plan.step.clients = pages.clients();
   plan.step.warm_up = Nanoseconds(pages.warmup());
   plan.step.duration = Nanoseconds(pages.duration());

@@ -80,6 +80,7 @@ class Stream final : public FileWorkload {
     return reads_ && spec_.cache() == v1::CACHE_COLD;
   }
   StepOutcome RunStep(std::size_t step, const StepContext& context) override;
+  bool ReadsBack() const override { return spec_.verify() != v1::VERIFY_NONE; }
   Result<VerifyReport> Verify(const StepContext& context) override {
     if (spec_.verify() == v1::VERIFY_NONE) {
       return VerifyReport{.outcome = v1::VERIFY_OUTCOME_NOT_ASKED, .detail = {}, .bytes = {}};
@@ -118,7 +119,7 @@ StepOutcome Stream::RunStep(std::size_t, const StepContext& context) {
   StepPlan plan;
   plan.step = Steps()[0].name;
   plan.primary = v1::PRIMARY_METRIC_BYTES_PER_SECOND;
-  plan.kinds = {{.name = plan.step}};
+  plan.kinds = {{.name = plan.step, .moves = reads_ ? Moves::kReads : Moves::kWrites}};
   if (!reads_ && spec_.sync() == v1::STREAM_SYNC_END) {
     plan.kinds.push_back({.name = "fsync", .counted = false});
   }

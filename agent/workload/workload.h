@@ -3,6 +3,9 @@
 //   MakeWorkload -> LayOut -> { drop caches if WantsColdCache(i) -> RunStep(i) }* -> Verify
 //                                                 (Verify right after step VerifyAfter())
 //
+// Whether something is verified must not change what is measured: where steps follow, Verify leaves
+// the caches as it found them, but for data pages, which it reads again.
+//
 // Every call blocks until it is done. Clients inside a step are coroutines over fs::FileSystem and
 // block::BlockDevice; how they run (a thread each on host file systems) is a runtime::Launcher's
 // matter. A Workload is made for one trial and used once; not thread-safe.
@@ -67,12 +70,19 @@ struct VerifyReport {
   Bytes bytes = {};         // read back and compared
 };
 
+// Bytes of the counted operations of a step, by where they went: what a copy moves is in both.
+struct BytesMoved {
+  Bytes read = {};
+  Bytes written = {};
+};
+
 // What a step gave. When `status` is an error, `result` holds what was counted until then; such a
 // step is kept and stays out of statistics. result.devices is the worker's to fill in; so is
 // result.cpu, where it is not set yet (external commands set it).
 struct StepOutcome {
   Result<void> status;
   v1::StepResult result;
+  BytesMoved moved = {};
 };
 
 class Workload {
@@ -88,6 +98,8 @@ class Workload {
   virtual StepOutcome RunStep(std::size_t step, const StepContext& context) = 0;
   // The step after which Verify is due: the last one that leaves its data in place.
   virtual std::size_t VerifyAfter() const = 0;
+  // Whether Verify reads the stack, so that it shall read the medium and not what memory holds.
+  virtual bool ReadsBack() const { return false; }
   // Reads back and compares. An error means that it could not be done; damage is an outcome.
   virtual Result<VerifyReport> Verify(const StepContext& context) = 0;
   // Reasons to read the results with care, as known after the steps.

@@ -8,10 +8,14 @@
 #include <memory>
 #include <string>
 
+#include <fmt/format.h>
 #include <google/protobuf/util/json_util.h>
 #include <gtest/gtest.h>
 
+#include "agent/exec/program.h"
+#include "agent/stack/host_ability.h"
 #include "labrack/v1/worker.pb.h"
+#include "proto/fields/fields.h"
 #include "tests/e2e/trial_support.h"
 
 namespace labrack::e2e {
@@ -26,6 +30,7 @@ class WorkerTest : public testing::Test {
     v1::WorkerSpec local;
     *local.mutable_assignment() = spec;
     local.set_agent_id("st-01");
+    local.set_allow_exec(allow_exec_);
     local.set_disks_dir((temp_.path() / "disks").string());
     local.set_mount_dir((temp_.path() / "mounts").string());
     std::string json;
@@ -47,6 +52,7 @@ class WorkerTest : public testing::Test {
 
   TempDirectory temp_;
   std::filesystem::path trial_ = temp_.path() / "trial";
+  bool allow_exec_ = false;
   std::vector<std::string> launcher_;  // words before the worker's own
 };
 
@@ -116,6 +122,7 @@ TEST_F(WorkerTest, SigtermInMeasureCancelsAndCleansUp) {
 TEST_F(WorkerTest, APhaseThatTakesTooLongTimesOutAndCleansUp) {
   v1::AssignmentSpec spec = SyncPagesOnDirectory("run-1/3/st-01", 4, seconds(60));
   spec.mutable_timeouts()->set_measure(Nanoseconds(seconds(1)).count());
+  spec.mutable_workload()->mutable_sync_pages()->set_clients(64);  // a warning, LW105
   std::unique_ptr<Process> worker = Start(spec);
   ASSERT_EQ(worker->Wait(seconds(30)), 1) << Output();
   const std::vector<v1::EventRecord> records = ReadSpool(trial_, spec);
@@ -123,8 +130,82 @@ TEST_F(WorkerTest, APhaseThatTakesTooLongTimesOutAndCleansUp) {
   ASSERT_NE(result, nullptr);
   EXPECT_EQ(result->measurement().outcome(), v1::OUTCOME_TIMED_OUT)
       << result->measurement().reason();
+  // One verdict never changes another, and what was seen is said all the same.
+  EXPECT_EQ(result->environment_verdict().outcome(), v1::OUTCOME_OK)
+      << result->environment_verdict().reason();
+  EXPECT_NE(std::find_if(result->warnings().begin(), result->warnings().end(),
+                         [](const v1::Warning& warning) { return warning.code() == "LW105"; }),
+            result->warnings().end());
   EXPECT_EQ(result->clean_up().outcome(), v1::OUTCOME_OK);
   EXPECT_TRUE(NothingIsLeft());
+}
+
+TEST_F(WorkerTest, JobFileAndReportOfFioDoNotLieOnTheStack) {
+  if (!exec::FindProgram("fio")) GTEST_SKIP() << "fio is not installed";
+  v1::AssignmentSpec spec = StreamOnDirectory("run-1/8/st-01", 9);
+  v1::FioWorkload& fio = *spec.mutable_workload()->mutable_fio();
+  fio.set_job("[a]\nsize=1m\nbs=4k\nrw=write\n");
+  fio.set_timeout(Nanoseconds(seconds(60)).count());
+  std::unique_ptr<Process> worker = Start(spec);
+  ASSERT_EQ(worker->Wait(seconds(60)), 0) << Output();
+  EXPECT_TRUE(std::filesystem::exists(trial_ / "labrack.fio"));
+  EXPECT_TRUE(std::filesystem::exists(trial_ / "labrack-fio.json"));
+}
+
+// Only what Verify reads is unmounted before: here nothing is, though a file of the stack is open.
+TEST_F(WorkerTest, WhereNothingIsReadBackNothingIsUnmountedForIt) {
+  const std::string reason = stack::WhyNoDisks(stack::ProbeHost(stack::ZfsProbe::kSkip));
+  if (!reason.empty()) GTEST_SKIP() << reason;
+  v1::AssignmentSpec spec = StreamOnDirectory("run-1/9/st-01", 10);
+  spec.mutable_stack()->mutable_host()->mutable_ext4();
+  fields::FillDefaults(*spec.mutable_stack());
+  spec.mutable_disks()->set_size(64U << 20);
+  v1::ExecWorkload& exec = *spec.mutable_workload()->mutable_exec();
+  for (const char* word : {"setsid", "-f", "sleep", "7"}) exec.add_command(word);
+  exec.set_timeout(Nanoseconds(seconds(60)).count());
+  allow_exec_ = true;
+  std::unique_ptr<Process> worker = Start(spec);
+  worker->Wait(seconds(60));
+  const std::vector<v1::EventRecord> records = ReadSpool(trial_, spec);
+  const v1::AssignmentResult* result = FindResult(records);
+  ASSERT_NE(result, nullptr) << Output();
+  EXPECT_EQ(result->measurement().outcome(), v1::OUTCOME_OK) << Output();
+  EXPECT_EQ(result->environment_verdict().outcome(), v1::OUTCOME_OK) << Output();
+  EXPECT_EQ(result->clean_up().outcome(), v1::OUTCOME_OK) << Output();
+}
+
+// The choice of `verify` must not decide how fast `delete` is: it finds the file system mounted as
+// it was, whether something was read back or not.
+TEST_F(WorkerTest, VerifyMountsNothingAnewBeforeTheStepsThatFollow) {
+  const std::string reason = stack::WhyNoDisks(stack::ProbeHost(stack::ZfsProbe::kSkip));
+  if (!reason.empty()) GTEST_SKIP() << reason;
+  std::uint64_t epoch = 11;
+  for (const v1::Verify verify : {v1::VERIFY_NONE, v1::VERIFY_ALL}) {
+    v1::AssignmentSpec spec = StreamOnDirectory("run-1/10/st-01", ++epoch);
+    spec.mutable_stack()->mutable_host()->mutable_ext4();
+    fields::FillDefaults(*spec.mutable_stack());
+    spec.mutable_disks()->set_size(64U << 20);
+    v1::FilesWorkload& files = *spec.mutable_workload()->mutable_files();
+    fields::FillDefaults(files);
+    files.set_files(2000);
+    files.set_size(100);
+    files.set_fsync(false);
+    files.set_cache(v1::CACHE_WARM);
+    files.set_verify(verify);
+    trial_ = temp_.path() / fmt::format("trial-{}", epoch);
+    std::unique_ptr<Process> worker = Start(spec);
+    ASSERT_EQ(worker->Wait(seconds(60)), 0) << Output();
+    const std::vector<v1::EventRecord> records = ReadSpool(trial_, spec);
+    const v1::AssignmentResult* result = FindResult(records);
+    ASSERT_NE(result, nullptr) << Output();
+    ASSERT_EQ(result->steps_size(), 4);
+    EXPECT_EQ(result->verified(),
+              verify == v1::VERIFY_ALL ? v1::VERIFY_OUTCOME_MATCHED : v1::VERIFY_OUTCOME_NOT_ASKED);
+    // A file system that was mounted anew reads its bitmaps and inodes again.
+    std::uint64_t read = 0;
+    for (const v1::DeviceUse& device : result->steps(3).devices()) read += device.read_bytes();
+    EXPECT_EQ(read, 0U) << "verify " << v1::Verify_Name(verify);
+  }
 }
 
 TEST_F(WorkerTest, AfterSigkillUndoLeavesNothing) {
@@ -180,6 +261,23 @@ TEST_F(WorkerTest, ASpecificationThatIsNoneIsRefused) {
                   "--dir", trial_.string()},
                  temp_.path() / "output");
   EXPECT_EQ(worker.Wait(seconds(10)), 3) << Output();
+  // A limit that is not kept is named; what is left out has its default.
+  const auto with = [](const std::string& stream) {
+    return "{\"assignment\": {\"assignmentId\": \"a/0/b\", \"epoch\": \"1\", \"stack\": {\"host\": "
+           "{\"dir\": {}}}, \"workload\": {\"stream\": " +
+           stream + "}}}";
+  };
+  std::ofstream(temp_.path() / "trial.json") << with("{\"clients\": 5000}");
+  Process wrong({Binary("labrack-worker"), "--spec", (temp_.path() / "trial.json").string(),
+                 "--dir", trial_.string()},
+                temp_.path() / "output");
+  EXPECT_EQ(wrong.Wait(seconds(10)), 3) << Output();
+  EXPECT_NE(Output().find("clients"), std::string::npos) << Output();
+  std::ofstream(temp_.path() / "trial.json") << with("{\"file\": \"8388608\"}");
+  Process right({Binary("labrack-worker"), "--spec", (temp_.path() / "trial.json").string(),
+                 "--dir", trial_.string()},
+                temp_.path() / "output");
+  EXPECT_EQ(right.Wait(seconds(60)), 0) << Output();
   Process usage({Binary("labrack-worker")}, temp_.path() / "output");
   EXPECT_EQ(usage.Wait(seconds(10)), 2);
 }

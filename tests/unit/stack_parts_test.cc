@@ -1,7 +1,9 @@
 // Goal: what of agent/stack needs no root: which options are let through, what a host is told it
 // cannot do, the undo log's file, plain directories, the parsers. Method: texts and temporary
 // directories.
+#include <fcntl.h>
 #include <fstream>
+#include <sys/mman.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
@@ -329,6 +331,38 @@ TEST(DirStackTest, IsAFreshDirectoryThatGoesAgain) {
   EXPECT_TRUE(std::filesystem::exists("/etc/passwd"));
   EXPECT_FALSE((*built)->Check().has_value());
   EXPECT_TRUE(log->RunAll({}).has_value());
+}
+
+TEST(DirStackTest, ColdIsColdOrSaysWhyNot) {
+  for (const std::filesystem::path& where :
+       {std::filesystem::path(testing::TempDir()), std::filesystem::path("/dev/shm")}) {
+    std::string name = (where / "labrack-stack-cold.XXXXXX").string();
+    if (mkdtemp(name.data()) == nullptr) continue;
+    const std::filesystem::path base = std::filesystem::canonical(name);
+    Result<UndoLog> log = UndoLog::Open(base / "undo.log");
+    ASSERT_TRUE(log.has_value());
+    const Result<std::unique_ptr<BuiltStack>> built = BuildStack(DirRequest(base), *log);
+    ASSERT_TRUE(built.has_value()) << built.error().ToString();
+    constexpr std::size_t kSize = 4 << 20;
+    const std::filesystem::path file = (*built)->directory() / "sub/file";
+    std::filesystem::create_directory(file.parent_path());
+    std::ofstream(file) << std::string(kSize, 'x');
+    ASSERT_TRUE((*built)->DropCaches().has_value());
+    EXPECT_FALSE((*built)->KeptInMemory().names.empty());
+    if (where == "/dev/shm") EXPECT_THAT((*built)->KeptInMemory().data, HasSubstr("tmpfs"));
+    if ((*built)->KeptInMemory().data.empty()) {
+      const int opened = open(file.c_str(), O_RDONLY | O_CLOEXEC);
+      void* const mapped = mmap(nullptr, kSize, PROT_READ, MAP_SHARED, opened, 0);
+      ASSERT_NE(mapped, MAP_FAILED);
+      std::vector<unsigned char> resident(kSize / 4096);
+      EXPECT_EQ(mincore(mapped, kSize, resident.data()), 0);
+      EXPECT_EQ(std::count(resident.begin(), resident.end(), 1), 0);
+      munmap(mapped, kSize);
+      close(opened);
+    }
+    EXPECT_TRUE(log->RunAll({}).has_value());
+    std::filesystem::remove_all(base);
+  }
 }
 
 TEST(DirStackTest, OnlyDirectoriesOfTheConfigurationMayBeNamed) {

@@ -185,8 +185,11 @@ TEST_F(TelemetryTest, PromtoolFindsNoFault) {
   *operation.mutable_response() = operation.service();
   v1::StepResult step = Step(operation);
   step.set_intended_start_mono_ns(1'000'000);
-  step.set_measure_begin_mono_ns(1'200'000);
-  (*exporter)->StepDone(spec, step);
+  // The window begins with the warm-up's end, which is no skew.
+  v1::AssignmentSpec warmed_up = spec;
+  warmed_up.mutable_workload()->mutable_random()->set_warmup(10'000'000'000);
+  step.set_measure_begin_mono_ns(10'001'200'000);
+  (*exporter)->StepDone(warmed_up, step);
   (*exporter)->TrialEnded(Spec("a/1/st-01", "ext4"), v1::OUTCOME_FAILED);
   (*exporter)->SetFigures({.connected = true,
                            .spool_bytes = 10,

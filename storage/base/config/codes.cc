@@ -141,9 +141,6 @@ constexpr CodeText kCodes[] = {
     {"LR350", "an agent needs certificates to reach another machine",
      "On any address but loopback the agents' port takes TLS with certificates of both sides only. "
      "`tls` in the agent's configuration names them."},
-    {"LR351", "block devices are not supported yet",
-     "An agent lends files in its own directory and disks in memory. Block devices come with the "
-     "rules that keep a disk in use from being touched."},
     {"LR401", "too few hosts",
      "Fewer hosts are online and have the labels asked for than `hosts.min` says. The notes say "
      "of every other host why it does not count."},
@@ -207,6 +204,20 @@ constexpr CodeText kCodes[] = {
     {"LW208", "too many hosts for rows of their own",
      "With more than 64 hosts, only rows over all hosts are made. `labrack export RUN --as csv` "
      "has every host."},
+    {"LW302", "writes were not on the devices yet",
+     "Less than half of what the step wrote had reached the devices below when the measurement "
+     "ended. Set `sync: end` or `direct: true`, unless compression or overwriting explains it."},
+    {"LW303", "the host was busy with something else",
+     "Just before the measurement, while the trial did nothing, a good part of the host's "
+     "processor time was used. Keep other work off the host while a run goes on."},
+    {"LW304", "details of the trial were lost",
+     "The file system of the agent's state directory had no room for them. The result itself is "
+     "whole. Make room there."},
+    {"LW305", "the cache was not cold",
+     "`cache: cold` was asked for, but memory could not be emptied of what the workload reads. A "
+     "directory on the host's own file system (`dir`, or a stand-in) allows it for file data "
+     "only, and tmpfs, ZFS and network file systems not even that. Use `direct: true`, files "
+     "larger than memory, or a stack with disks of its own."},
 };
 
 }  // namespace
