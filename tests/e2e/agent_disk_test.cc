@@ -290,6 +290,15 @@ class FullStackTest : public FullDiskTest {
     }
     return {};
   }
+  static std::uintmax_t BytesBelow(const std::filesystem::path& directory) {
+    std::uintmax_t bytes = 0;
+    for (const std::string& name : FilesBelow(directory)) {
+      std::error_code ignored;
+      const std::uintmax_t size = std::filesystem::file_size(directory / name, ignored);
+      if (!ignored) bytes += size;
+    }
+    return bytes;
+  }
   bool HoldsNoLoopDevice() const {
     for (const auto& entry : std::filesystem::directory_iterator("/sys/block")) {
       const std::string backing = ReadText(entry.path() / "loop" / "backing_file");
@@ -310,9 +319,11 @@ TEST_F(FullStackTest, AFileSystemUnderTestThatRunsFullFailsTheMeasurementAndNoth
   const v1::AssignmentSpec spec = StreamOnExt4("run-1/0/st-01", kEpoch + 1);
   EXPECT_EQ(Assign(spec, "c1").result(), v1::COMMAND_RESULT_OK) << Log();
   ASSERT_TRUE(WaitForPhase(v1::PHASE_MEASURE)) << Log();
+  const std::filesystem::path mounted = MountedBelowState();
+  ASSERT_TRUE(WaitUntil(seconds(10), [&] { return BytesBelow(mounted) > 64 << 10; })) << Log();
   {
     // As a process of somebody else's would, which then goes away.
-    Hog hog(MountedBelowState());
+    const Hog hog(mounted);
     ASSERT_GT(hog.size(), 0);
     ASSERT_TRUE(WaitForResult()) << Log();
   }
