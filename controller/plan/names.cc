@@ -60,10 +60,4 @@ std::vector<std::string> StepNames(const v1::Workload& workload) {
   return {};
 }
 
-std::string CellName(const v1::PlannedCell& cell) {
-  std::string name = cell.stack().name() + "/" + cell.workload().name();
-  if (!cell.parameters_text().empty()) name += " " + cell.parameters_text();
-  return name;
-}
-
 }  // namespace labrack::plan

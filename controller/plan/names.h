@@ -1,4 +1,5 @@
-// Names that the plan, the workers, the comparison and people use for the same things.
+// Names that the plan, the workers, the comparison and people use for the same things; those of
+// cells are in proto/convert/names.h.
 #pragma once
 
 #include <string>
@@ -15,9 +16,6 @@ namespace labrack::plan {
 //   fio: "fio", with figures by job        exec: "exec"
 // Never empty for a playbook that has been loaded.
 std::vector<std::string> StepNames(const v1::Workload& workload);
-
-// "ext4/pages block=4KiB".
-std::string CellName(const v1::PlannedCell& cell);
 
 // "stream", "fio", ...: the kind as it is written in a playbook; empty when none is set.
 std::string WorkloadKind(const v1::Workload& workload);

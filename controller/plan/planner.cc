@@ -4,6 +4,7 @@
 #include <limits>
 #include <map>
 #include <set>
+#include <tuple>
 #include <utility>
 
 #include "controller/plan/estimate.h"
@@ -11,6 +12,7 @@
 #include "controller/plan/names.h"
 #include "controller/plan/problem.h"
 #include "controller/plan/stack_facts.h"
+#include "proto/convert/names.h"
 #include "storage/base/check.h"
 #include "storage/base/units.h"
 
@@ -66,6 +68,7 @@ class Planner {
     AddHead();
     AddCells();
     CheckTrialCount(refusal.problems);
+    CheckBase(refusal.problems);
     if (!refusal.problems.empty()) return std::unexpected(std::move(refusal));
     AddTrials();
     AddTotals();
@@ -128,6 +131,25 @@ class Planner {
                         Count(playbook_.playbook.trials(), "trial") + " each"},
                        {"ask for fewer trials, or split the playbook"}}));
     }
+  }
+
+  // Without its base a run compares nothing, and would pass all the same.
+  void CheckBase(config::Problems& problems) {
+    const std::string& base = playbook_.playbook.base();
+    if (base.empty() || !problems.empty() || plan_.cells_size() == 0) return;
+    const auto has_base = [&](const v1::PlannedCell& cell) { return cell.stack().name() == base; };
+    if (std::ranges::any_of(plan_.cells(), has_base)) return;
+    std::vector<std::string> notes;
+    for (std::string& note : SkipNotes()) {
+      if (note.starts_with(base + " ")) notes.push_back(std::move(note));
+    }
+    if (notes.empty()) notes.push_back("`include` or `exclude` leave it out");
+    problems.Add(At(playbook_.Find("base"),
+                    {"LR410",
+                     "the base `" + base + "` would be run nowhere, so nothing could be compared",
+                     "",
+                     std::move(notes),
+                     {"name another base, or leave `base` out for the first stack that is run"}}));
   }
 
   // Cells by group, both in the order written.
@@ -250,6 +272,43 @@ class Planner {
     return lines;
   }
 
+  // The same skips as data: by stack, host and reason; with their cells when others of the stack
+  // run.
+  void AddSkips() {
+    std::map<std::pair<std::string, std::size_t>, bool> runs;
+    for (std::size_t i = 0; i < playbook_.cells.size(); ++i) {
+      for (std::size_t j = 0; j < hosts_.size(); ++j) {
+        runs[{playbook_.cells[i].stack.name(), j}] |= decisions_[i][j].how != How::kSkip;
+      }
+    }
+    std::map<std::tuple<std::string, std::size_t, std::string>, int> places;
+    for (std::size_t i = 0; i < playbook_.cells.size(); ++i) {
+      const ExpandedCell& cell = playbook_.cells[i];
+      const std::string& stack = cell.stack.name();
+      for (std::size_t j = 0; j < hosts_.size(); ++j) {
+        const CellOnHost& decision = decisions_[i][j];
+        if (decision.how != How::kSkip) continue;
+        const auto [place, is_new] =
+            places.try_emplace({stack, j, decision.reason}, plan_.skips_size());
+        if (is_new) {
+          v1::PlannedSkip& skip = *plan_.add_skips();
+          skip.set_stack(stack);
+          skip.set_agent_id(hosts_[j]->agent_id);
+          skip.set_reason(decision.reason);
+        }
+        if (runs[{stack, j}]) plan_.mutable_skips(place->second)->add_cells(NameOfCell(cell));
+      }
+    }
+  }
+
+  static std::string NameOfCell(const ExpandedCell& from) {
+    v1::PlannedCell cell;
+    cell.mutable_stack()->set_name(from.stack.name());
+    cell.mutable_workload()->set_name(from.workload.name());
+    cell.set_parameters_text(ParametersText(from));
+    return convert::CellName(cell);
+  }
+
   std::vector<std::string> SkipNotes() const {
     std::vector<std::string> notes;
     std::set<std::string> seen;
@@ -272,6 +331,7 @@ class Planner {
 
   void AddNotes() {
     for (std::string& note : SkipNotes()) plan_.add_notes(std::move(note));
+    AddSkips();
     if (playbook_.playbook.trials() < 4) {
       plan_.add_notes("fewer than 4 trials: every verdict will be INCONCLUSIVE");
     }
@@ -325,7 +385,7 @@ std::vector<v1::AssignmentSpec> MakeAssignments(const v1::Plan& plan, const v1::
     const auto stand_in = cell.stand_ins().find(agent_id);
     if (stand_in != cell.stand_ins().end()) spec.set_stand_in(stand_in->second);
     spec.set_playbook_name(plan.playbook_name());
-    spec.set_cell_name(CellName(cell));
+    spec.set_cell_name(convert::CellName(cell));
     spec.set_repeat(trial.repeat());
   }
   return specs;

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <utility>
 
-#include "controller/plan/names.h"
 #include "controller/run/commands.h"
+#include "proto/convert/names.h"
 
 namespace labrack::run {
 namespace {
@@ -29,7 +29,7 @@ std::vector<catalog::TrialRow> TrialsOfPlan(const std::string& run_id, const v1:
     row.run_id = run_id;
     row.index = trial.index();
     row.cell = trial.cell();
-    row.cell_name = plan::CellName(cell);
+    row.cell_name = convert::CellName(cell);
     row.repeat = trial.repeat();
     row.host_count = static_cast<std::uint32_t>(cell.agent_ids_size());
   }

@@ -6,6 +6,7 @@
 
 #include "controller/plan/fio_job.h"
 #include "controller/plan/names.h"
+#include "proto/convert/names.h"
 
 namespace labrack::plan {
 namespace {
@@ -59,9 +60,9 @@ TEST(CellName, HasTheParameters) {
   v1::PlannedCell cell;
   cell.mutable_stack()->set_name("ext4");
   cell.mutable_workload()->set_name("pages");
-  EXPECT_EQ(CellName(cell), "ext4/pages");
+  EXPECT_EQ(convert::CellName(cell), "ext4/pages");
   cell.set_parameters_text("block=4KiB");
-  EXPECT_EQ(CellName(cell), "ext4/pages block=4KiB");
+  EXPECT_EQ(convert::CellName(cell), "ext4/pages block=4KiB");
 }
 
 TEST(FioJob, GlobalsReachOnlyJobsBelow) {

@@ -385,6 +385,46 @@ TEST(Planner, RefusesARunOfNothing) {
   EXPECT_EQ(plan.error().problems.list()[0].code, "LR407");
 }
 
+TEST(Planner, RefusesABaseThatRunsNowhere) {
+  Builder builder(4);
+  v1::Stack skipped = MakeStack("xfs", "xfs");
+  skipped.set_if_unsupported(v1::IF_UNSUPPORTED_SKIP);
+  builder.AddStack(skipped);
+  builder.AddStack(MakeStack("ext4", "ext4"));
+  builder.AddWorkload(MakeWrite("w", 1 << 20));
+  FleetView fleet{MakeHost("a"), MakeHost("b")};
+  Refuse(fleet[0], "xfs", "no xfs");
+  builder.loaded.playbook.set_base("xfs");
+  EXPECT_TRUE(MakePlan(builder.loaded, fleet, Seed{1}));  // b has it
+  Refuse(fleet[1], "xfs", "none here");
+  const auto plan = MakePlan(builder.loaded, fleet, Seed{1});
+  ASSERT_FALSE(plan);
+  EXPECT_THAT(
+      Messages(plan.error()),
+      ElementsAre("LR410 the base `xfs` would be run nowhere, so nothing could be compared"));
+  EXPECT_EQ(plan.error().problems.list()[0].notes.size(), 2u);
+  builder.loaded.playbook.clear_base();
+  EXPECT_TRUE(MakePlan(builder.loaded, fleet, Seed{1}));
+}
+
+TEST(Planner, SkipsAreData) {
+  Builder builder(4);
+  v1::Stack skipped = MakeStack("xfs", "xfs");
+  skipped.set_if_unsupported(v1::IF_UNSUPPORTED_SKIP);
+  builder.AddStack(skipped);
+  builder.AddStack(MakeStack("ext4", "ext4"));
+  builder.AddWorkload(MakeWrite("w", 1 << 20), {"1MiB", "2MiB"});
+  FleetView fleet{MakeHost("a"), MakeHost("b")};
+  Refuse(fleet[1], "xfs", "no xfs");
+  const auto plan = MakePlan(builder.loaded, fleet, Seed{1});
+  ASSERT_TRUE(plan);
+  ASSERT_EQ(plan->skips_size(), 1);
+  EXPECT_EQ(plan->skips(0).stack(), "xfs");
+  EXPECT_EQ(plan->skips(0).agent_id(), "b");
+  EXPECT_THAT(plan->skips(0).reason(), HasSubstr("no xfs"));
+  EXPECT_EQ(plan->skips(0).cells_size(), 0);  // all of them
+}
+
 TEST(Planner, RefusesDisksThatDoNotFit) {
   FleetView fleet{MakeHost("a")};
   fleet[0].inventory.mutable_disks(0)->set_free_bytes(2ULL << 30);  // the disks, but no headroom

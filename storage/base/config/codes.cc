@@ -163,6 +163,9 @@ constexpr CodeText kCodes[] = {
     {"LR408", "too many trials", "A run has at most 100 000 trials over all cells."},
     {"LR409", "a gate is about a host that does not take part",
      "`host` of a gate is the id of an agent of the plan."},
+    {"LR410", "the base would be run nowhere",
+     "Every other stack is compared with `base`. Where it is skipped on all hosts, or left out by "
+     "`include` or `exclude`, nothing would be compared, and the run would pass all the same."},
     {"LW101", "reads were answered by memory",
      "The workload read more than the devices below were asked for, so memory answered. With "
      "`direct: true`, `cache: cold`, or files larger than memory, the disks are measured."},
@@ -204,6 +207,16 @@ constexpr CodeText kCodes[] = {
     {"LW208", "too many hosts for rows of their own",
      "With more than 64 hosts, only rows over all hosts are made. `labrack export RUN --as csv` "
      "has every host."},
+    {"LW209", "two runs were not interleaved",
+     "Within a run the stacks take turns, so drift hits all alike. Two runs stood apart: time of "
+     "day, fill level and state of the hosts differ, and the intervals do not hold that. For a "
+     "fair comparison put both stacks into one playbook."},
+    {"LW210", "stacks of one name differ between two runs",
+     "Options or the kind of a stack were changed in between. That may be what is tested; the "
+     "lines `environment:` say what it was."},
+    {"LW211", "two runs have no cell in common",
+     "Cells are compared when stack, workload and parameters have the same names, and the "
+     "workload and the disks are the same in all their fields."},
     {"LW302", "writes were not on the devices yet",
      "Less than half of what the step wrote had reached the devices below when the measurement "
      "ended. Set `sync: end` or `direct: true`, unless compression or overwriting explains it."},
