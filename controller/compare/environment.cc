@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "controller/compare/rows.h"
+#include "proto/convert/names.h"
 #include "storage/base/units.h"
 
 namespace labrack::compare {
@@ -140,18 +141,16 @@ void AddWorkerWarnings(const RunView& run, v1::Report& report) {
     int trials = 0;
   };
   std::vector<Seen> all;
+  std::map<std::pair<std::string, std::string>, std::size_t> places;  // by cell and code
   for (const TrialView& view : run.trials) {
     std::set<std::string> in_trial;
     for (const v1::AssignmentRecord& assignment : view.trial->assignments()) {
       for (const v1::Warning& warning : assignment.result().warnings()) {
         if (!in_trial.insert(warning.code()).second) continue;
-        const std::string cell = CellName(*view.cell);
-        const auto same = [&](const Seen& seen) {
-          return seen.cell == cell && seen.warning.code() == warning.code();
-        };
-        auto found = std::ranges::find_if(all, same);
-        if (found == all.end()) found = all.insert(all.end(), {.warning = warning, .cell = cell});
-        ++found->trials;
+        const std::string cell = convert::CellName(*view.cell);
+        const auto [place, is_new] = places.try_emplace({cell, warning.code()}, all.size());
+        if (is_new) all.push_back({.warning = warning, .cell = cell});
+        ++all[place->second].trials;
       }
     }
   }

@@ -2,10 +2,12 @@
 
 #include <algorithm>
 #include <cmath>
+#include <variant>
 #include <vector>
 
 #include <fmt/format.h>
 
+#include "proto/convert/names.h"
 #include "storage/base/units.h"
 
 namespace labrack::compare {
@@ -35,13 +37,15 @@ struct Finding {
   std::string detail;
 };
 
-Finding Found(GateOutcome outcome, std::string detail) { return {outcome, std::move(detail)}; }
-
-// Where the ratio of speeds must lie, and where it must not.
-struct Claim {
-  double low = 0;
-  double high = INFINITY;
+// A part of a gate that has figures: ruled once the chances of all parts are known.
+struct Open {
+  Judgement judgement;
+  Claim claim;
+  std::string figures;
 };
+using Part = std::variant<Finding, Open>;
+
+Finding Found(GateOutcome outcome, std::string detail) { return {outcome, std::move(detail)}; }
 
 double WithinOf(const v1::Gate& gate, const v1::Playbook& playbook) {
   return gate.within() > 0 ? gate.within() : playbook.margin();
@@ -57,89 +61,97 @@ double PercentileOf(const v1::Gate& gate) {
 
 std::string Percent(double share) { return fmt::format("{:g} %", std::round(share * 1e6) / 1e4); }
 
-Finding JudgeInterval(const Claim& claim, double ratio, const Interval& interval,
-                      std::size_t trials) {
-  const std::string figures = fmt::format("{:.3f}x, 95 % interval {:.3f}x to {:.3f}x, {} trials",
-                                          ratio, interval.low, interval.high, trials);
-  if (interval.low >= claim.low && interval.high <= claim.high) {
-    return Found(GateOutcome::kPassed, figures);
-  }
-  if (interval.high < claim.low || interval.low > claim.high) {
-    return Found(GateOutcome::kFailed, figures);
-  }
-  const double bound = interval.low < claim.low ? claim.low : claim.high;
+Finding TooFew(std::size_t trials, std::size_t needed) {
   return Found(GateOutcome::kInconclusive,
-               fmt::format("{}; the interval holds {:.3g}x", figures, bound));
+               fmt::format("{} valid {} of a kind; this gate needs {}", trials,
+                           trials == 1 ? "trial" : "trials", needed));
 }
 
-Finding TooFew(std::size_t trials) {
-  return Found(GateOutcome::kInconclusive,
-               fmt::format("{} valid {} of a kind; a gate needs {}, better 6", trials,
-                           trials == 1 ? "trial" : "trials", kVerdictTrialsMin));
+MetricSeries PrimaryOf(const CellView& cell, const std::string& step,
+                       const std::vector<std::string>& agents) {
+  for (MetricSeries& series : SeriesOf(cell, agents)) {
+    if (series.step == step && series.metric.kind == MetricKind::kPrimary) return std::move(series);
+  }
+  return {};
 }
 
 // One pair of cells and step; `agents` not empty.
-Finding JudgeSpeed(const RunView& run, const CellView& subject, const CellView& other,
-                   const std::string& step, const std::vector<std::string>& agents,
-                   const Claim& claim) {
-  const auto primary = [&](const CellView& cell) {
-    MetricSeries found;
-    for (MetricSeries& series : SeriesOf(cell, agents)) {
-      if (series.step == step && series.metric.kind == MetricKind::kPrimary) {
-        found = std::move(series);
-        break;
-      }
-    }
-    return found;
-  };
-  const MetricSeries mine = primary(subject);
-  const MetricSeries theirs = primary(other);
-  if (mine.series.empty() || theirs.series.empty()) {
+Part JudgeSpeed(const RunView& run, const CellView& subject, const CellView& other,
+                const std::string& step, const std::vector<std::string>& agents,
+                const Claim& claim) {
+  const MetricSeries mine = PrimaryOf(subject, step, agents);
+  const MetricSeries theirs = PrimaryOf(other, step, agents);
+  const std::string my_name = convert::CellName(*subject.cell);
+  const std::string their_name = convert::CellName(*other.cell);
+  if (subject.valid.empty() || other.valid.empty()) {
     return Found(GateOutcome::kInvalid,
-                 "no valid trial of " +
-                     (mine.series.empty() ? CellName(*subject.cell) : CellName(*other.cell)));
+                 "no valid trial of " + (subject.valid.empty() ? my_name : their_name));
   }
+  const std::string why_not = WhyNotJudged(theirs, their_name, mine, my_name);
+  if (!why_not.empty()) return Found(GateOutcome::kInconclusive, why_not);
   const std::size_t trials = std::min(mine.series.size(), theirs.series.size());
-  if (trials < kVerdictTrialsMin) return TooFew(trials);
+  if (trials < kVerdictTrialsMin) return TooFew(trials, kVerdictTrialsMin);
   const Seed seed = Derive(Derive(Seed{run.record->plan().seed()}, "gate"),
-                           CellName(*subject.cell) + "\n" + CellName(*other.cell) + "\n" + step);
-  const Judgement judgement = Judge(theirs.series, mine.series, seed);
-  if (!mine.metric.lower_is_better) {
-    return JudgeInterval(claim, judgement.ratio, judgement.interval, judgement.trials);
-  }
-  return JudgeInterval(claim, 1 / judgement.ratio,
-                       {1 / judgement.interval.high, 1 / judgement.interval.low}, judgement.trials);
+                           my_name + "\n" + their_name + "\n" + step);
+  // Speeds: where lower is better, theirs over mine.
+  const bool lower = mine.metric.lower_is_better;
+  Judgement judgement = Judge(lower ? mine.series : theirs.series,
+                              lower ? theirs.series : mine.series, Repeats::kShared, seed);
+  std::string figures =
+      fmt::format("{:.3f}x, 95 % interval {:.3f}x to {:.3f}x, {} trials", judgement.ratio,
+                  judgement.interval.low, judgement.interval.high, judgement.trials);
+  return Open{std::move(judgement), claim, std::move(figures)};
 }
 
-Finding JudgeLatency(const RunView& run, const v1::Gate& gate, const CellView& cell,
-                     const std::string& step, const std::vector<std::string>& agents) {
+// One arm against a bound: its trials as pairs with a base that is the bound each time.
+Part JudgeLatency(const v1::Gate& gate, const CellView& cell, const std::string& step,
+                  const std::vector<std::string>& agents) {
   const MetricSeries series = LatencySeries(cell, step, agents, PercentileOf(gate));
-  if (series.missing > 0) {
-    return Found(
-        GateOutcome::kInconclusive,
-        fmt::format("{} of {} trials have no {}: {}", series.missing,
-                    series.missing + series.series.size(), series.metric.name, series.why_missing));
+  const std::string name = convert::CellName(*cell.cell);
+  const std::string why_not = WhyNotJudged(series, name, series, name);
+  if (!why_not.empty()) return Found(GateOutcome::kInconclusive, why_not);
+  if (series.series.size() < kMedianTrialsMin) {
+    return TooFew(series.series.size(), kMedianTrialsMin);
   }
-  if (series.series.size() < kVerdictTrialsMin) return TooFew(series.series.size());
   std::vector<double> values;
   for (const TrialValue& trial : series.series) values.push_back(trial.value);
-  const Seed seed = Derive(Derive(Seed{run.record->plan().seed()}, "gate latency"),
-                           CellName(*cell.cell) + "\n" + step);
-  const Interval interval = MedianInterval(values, seed);
+  const auto bound = static_cast<double>(gate.below());
+  const Interval interval = MedianInterval(values);
+  Judgement judgement;
+  judgement.arms = {.base = std::vector(values.size(), bound), .test = values, .paired = true};
+  judgement.base_median = bound;
+  judgement.median = Median(values);
+  judgement.ratio = judgement.median / bound;
+  judgement.interval = {interval.low / bound, interval.high / bound};
+  judgement.base_trials = judgement.trials = values.size();
+  judgement.paired = true;
   const auto text = [](double ns) {
     return FormatDuration(Nanoseconds(static_cast<std::int64_t>(std::llround(ns))));
   };
-  const std::string figures =
+  std::string figures =
       fmt::format("{} is {}, 95 % interval {} to {}, {} trials", series.metric.name,
-                  text(Median(values)), text(interval.low), text(interval.high), values.size());
-  const auto below = static_cast<double>(gate.below());
-  if (interval.high < below) return Found(GateOutcome::kPassed, figures);
-  if (interval.low >= below) return Found(GateOutcome::kFailed, figures);
-  return Found(GateOutcome::kInconclusive, figures + "; the interval holds " + text(below));
+                  text(judgement.median), text(interval.low), text(interval.high), values.size());
+  // Below, not at.
+  return Open{std::move(judgement), GateClaim(0, std::nextafter(1.0, 0.0)), std::move(figures)};
+}
+
+// Agents that a gate is about: all, or the one whose host or agent is named.
+std::vector<std::string> Only(const RunView& run, const std::vector<std::string>& agents,
+                              const std::string& host) {
+  if (host.empty()) return agents;
+  for (const std::string& agent : agents) {
+    if (agent == host || HostNameOf(*run.record, agent) == host) return {agent};
+  }
+  return {};
+}
+
+bool IsAbout(const RunView& run, const v1::PlannedCell& cell, const std::string& host) {
+  return host.empty() ||
+         !Only(run, {cell.agent_ids().begin(), cell.agent_ids().end()}, host).empty();
 }
 
 // A trial that never got as far as verifying shows nothing; one that was not asked to is said.
-Finding JudgeVerified(const RunView& run) {
+Finding JudgeVerified(const RunView& run, const std::string& host) {
   std::uint32_t matched = 0;
   std::uint32_t not_asked = 0;
   std::uint32_t not_possible = 0;
@@ -147,15 +159,18 @@ Finding JudgeVerified(const RunView& run) {
   std::string mismatch;
   for (const TrialView& view : run.trials) {
     const bool ended = view.assessment.exclusion != Exclusion::kPending;
+    if (!IsAbout(run, *view.cell, host)) continue;
     if (view.trial->assignments().empty() || !ended) ++unknown;
     for (const v1::AssignmentRecord& assignment : view.trial->assignments()) {
+      if (!host.empty() && assignment.agent_id() != host && assignment.host_name() != host)
+        continue;
       switch (assignment.result().verified()) {
         case v1::VERIFY_OUTCOME_MATCHED:
           ++matched;
           break;
         case v1::VERIFY_OUTCOME_MISMATCHED:
           mismatch = fmt::format("trial {} ({}) on {}: {}", view.trial->summary().index() + 1,
-                                 CellName(*view.cell), assignment.host_name(),
+                                 convert::CellName(*view.cell), assignment.host_name(),
                                  assignment.result().verify_detail());
           break;
         case v1::VERIFY_OUTCOME_NOT_ASKED:
@@ -181,16 +196,6 @@ Finding JudgeVerified(const RunView& run) {
   return Found(GateOutcome::kPassed, detail);
 }
 
-// Agents that a gate is about: all, or the one whose host or agent is named.
-std::vector<std::string> Only(const RunView& run, const std::vector<std::string>& agents,
-                              const std::string& host) {
-  if (host.empty()) return agents;
-  for (const std::string& agent : agents) {
-    if (agent == host || HostNameOf(*run.record, agent) == host) return {agent};
-  }
-  return {};
-}
-
 // "pages" and "files/create" both name a part of the workload before the slash.
 bool IsOn(const std::string& on, const CellView& cell, const std::string& step) {
   return on.empty() || on == cell.workload() || on == cell.workload() + "/" + step;
@@ -200,30 +205,75 @@ bool MayBeOn(const std::string& on, const CellView& cell) {
   return on.empty() || on == cell.workload() || on.starts_with(cell.workload() + "/");
 }
 
-// Parts of a gate, judged one by one; the worst decides, and all say their figures.
+bool IsOutside(Place place) { return place == Place::kBelow || place == Place::kAbove; }
+
+GateOutcome OutcomeOf(Place place) {
+  if (place == Place::kInside) return GateOutcome::kPassed;
+  return IsOutside(place) ? GateOutcome::kFailed : GateOutcome::kInconclusive;
+}
+
+// Parts of a gate; the worst decides, and all say their figures.
 class Parts {
  public:
-  void Add(const std::string& where, const Finding& finding) {
-    ++count_;
-    if (count_ == 1 || finding.outcome > outcome_) outcome_ = finding.outcome;
-    details_.push_back({where, finding});
+  void Add(const std::string& where, Part part) {
+    places_.push_back(where);
+    parts_.push_back(std::move(part));
   }
-  bool empty() const { return count_ == 0; }
+  bool empty() const { return parts_.empty(); }
 
   Finding Total() const {
-    if (details_.size() == 1) return details_.front().second;
-    std::string detail;
-    for (const auto& [where, finding] : details_) {
-      detail += fmt::format("{}{}: {} ({})", detail.empty() ? "" : "; ", where,
-                            OutcomeName(finding.outcome), finding.detail);
+    const std::vector<Finding> findings = RuleAll();
+    if (findings.size() == 1) return findings.front();
+    Finding total{GateOutcome::kPassed, ""};
+    for (std::size_t i = 0; i < findings.size(); ++i) {
+      total.outcome = std::max(total.outcome, findings[i].outcome);
+      total.detail += fmt::format("{}{}: {} ({})", i == 0 ? "" : "; ", places_[i],
+                                  OutcomeName(findings[i].outcome), findings[i].detail);
     }
-    return {outcome_, detail};
+    return total;
   }
 
  private:
-  int count_ = 0;
-  GateOutcome outcome_ = GateOutcome::kPassed;
-  std::vector<std::pair<std::string, Finding>> details_;
+  // One part suffices to fail a gate, so failures must hold among all parts (Holm). To pass, each
+  // part must hold by itself.
+  std::vector<Finding> RuleAll() const {
+    std::vector<Chance> failing;
+    for (const Part& part : parts_) {
+      const Open* open = std::get_if<Open>(&part);
+      if (open == nullptr) continue;
+      const Place place = PlaceOf(open->judgement.interval, open->claim);
+      failing.push_back(IsOutside(place) ? NullChance(*open, place) : Chance());
+    }
+    failing = HolmAdjusted(std::move(failing));
+    std::vector<Finding> findings;
+    std::size_t next = 0;
+    for (const Part& part : parts_) {
+      if (const Finding* finding = std::get_if<Finding>(&part)) {
+        findings.push_back(*finding);
+        continue;
+      }
+      findings.push_back(RuleOne(std::get<Open>(part), failing[next++], failing.size()));
+    }
+    return findings;
+  }
+
+  static Chance NullChance(const Open& open, Place place) {
+    const Claim& claim = open.claim;
+    const bool at_high = place == Place::kAbove || (place == Place::kInside && claim.low <= 0);
+    return ChanceAt(open.judgement.arms, at_high ? claim.null_high : claim.null_low);
+  }
+
+  static Finding RuleOne(const Open& open, const Chance& failing, std::size_t tests) {
+    const Place place = PlaceOf(open.judgement.interval, open.claim);
+    const bool outside = IsOutside(place);
+    const Ruling ruling = Rule(open.judgement, open.claim,
+                               outside ? failing : NullChance(open, place), outside ? tests : 1);
+    const std::string reason = ruling.reason.empty() ? "" : "; " + ruling.reason;
+    return {OutcomeOf(ruling.place), open.figures + reason};
+  }
+
+  std::vector<std::string> places_;
+  std::vector<Part> parts_;
 };
 
 std::string PartName(const CellView& cell, const std::string& step) {
@@ -231,37 +281,26 @@ std::string PartName(const CellView& cell, const std::string& step) {
   return cell.parameters().empty() ? name : name + " " + cell.parameters();
 }
 
-const CellView* Partner(const RunView& run, const std::string& stack, const CellView& like) {
-  for (const CellView& cell : run.cells) {
-    if (cell.stack() == stack && cell.workload() == like.workload() &&
-        cell.parameters() == like.parameters()) {
-      return &cell;
-    }
-  }
-  return nullptr;
-}
-
 Finding JudgeAgainst(const RunView& run, const v1::Gate& gate, const std::string& subject,
                      const std::string& other, const Claim& claim) {
   Parts parts;
   for (const CellView& cell : run.cells) {
     if (cell.stack() != subject || !MayBeOn(gate.on(), cell)) continue;
-    const CellView* partner = Partner(run, other, cell);
+    const CellView* partner = run.Find(other, cell);
     if (partner == nullptr) {
-      parts.Add(CellName(*cell.cell),
+      parts.Add(convert::CellName(*cell.cell),
                 Found(GateOutcome::kInvalid,
                       fmt::format("there is no cell of {} to compare with", other)));
       continue;
     }
     const std::vector<std::string> agents =
         Only(run, CommonAgents(*cell.cell, *partner->cell), gate.host());
-    std::vector<std::string> steps = StepsOf(cell);
-    if (steps.empty()) steps = StepsOf(*partner);
+    const std::vector<std::string>& steps = cell.steps.empty() ? partner->steps : cell.steps;
     if (agents.empty() || steps.empty()) {
-      parts.Add(
-          CellName(*cell.cell),
-          Found(GateOutcome::kInvalid,
-                agents.empty() ? "no host ran both" : "no valid trial of " + CellName(*cell.cell)));
+      parts.Add(convert::CellName(*cell.cell),
+                Found(GateOutcome::kInvalid,
+                      agents.empty() ? "no host ran both"
+                                     : "no valid trial of " + convert::CellName(*cell.cell)));
       continue;
     }
     for (const std::string& step : steps) {
@@ -282,14 +321,14 @@ Finding JudgeLatencyGate(const RunView& run, const v1::Gate& gate) {
     if (cell.stack() != gate.latency() || !MayBeOn(gate.on(), cell)) continue;
     const std::vector<std::string> agents =
         Only(run, {cell.cell->agent_ids().begin(), cell.cell->agent_ids().end()}, gate.host());
-    const std::vector<std::string> steps = StepsOf(cell);
+    const std::vector<std::string>& steps = cell.steps;
     if (agents.empty() || steps.empty()) {
-      parts.Add(CellName(*cell.cell), Found(GateOutcome::kInvalid, "no valid trial"));
+      parts.Add(convert::CellName(*cell.cell), Found(GateOutcome::kInvalid, "no valid trial"));
       continue;
     }
     for (const std::string& step : steps) {
       if (!IsOn(gate.on(), cell, step)) continue;
-      parts.Add(PartName(cell, step), JudgeLatency(run, gate, cell, step, agents));
+      parts.Add(PartName(cell, step), JudgeLatency(gate, cell, step, agents));
     }
   }
   if (parts.empty()) {
@@ -302,18 +341,19 @@ Finding JudgeLatencyGate(const RunView& run, const v1::Gate& gate) {
 Finding JudgeGate(const RunView& run, const v1::Gate& gate) {
   const v1::Playbook& playbook = run.record->plan().playbook();
   if (!gate.faster().empty()) {
-    return JudgeAgainst(run, gate, gate.faster(), gate.than(), {.low = ByOf(gate, playbook)});
+    return JudgeAgainst(run, gate, gate.faster(), gate.than(),
+                        GateClaim(ByOf(gate, playbook), INFINITY));
   }
   if (!gate.not_slower().empty()) {
     return JudgeAgainst(run, gate, gate.not_slower(), gate.than(),
-                        {.low = 1 - WithinOf(gate, playbook)});
+                        GateClaim(1 - WithinOf(gate, playbook), INFINITY));
   }
   if (!gate.same().empty()) {
     const double within = WithinOf(gate, playbook);
-    return JudgeAgainst(run, gate, gate.same(), gate.as(), {.low = 1 - within, .high = 1 + within});
+    return JudgeAgainst(run, gate, gate.same(), gate.as(), GateClaim(1 - within, 1 + within));
   }
   if (!gate.latency().empty()) return JudgeLatencyGate(run, gate);
-  if (gate.verified() == v1::GATE_VERIFIED_ALL) return JudgeVerified(run);
+  if (gate.verified() == v1::GATE_VERIFIED_ALL) return JudgeVerified(run, gate.host());
   return Found(GateOutcome::kInvalid, "the gate claims nothing");
 }
 

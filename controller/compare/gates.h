@@ -6,10 +6,12 @@
 //   latency A on W pP below T     percentile P of all counted operations surely below T
 //   verified all                  every trial's data was read back right
 //
-// "Surely" is the 95 % interval: all of it on the right side PASSED, all of it on the wrong side
-// FAILED, else INCONCLUSIVE. Speed is the primary metric, turned over where lower is better. A gate
-// over a workload of several steps or parameters holds when it holds for each. INVALID: there is
-// nothing to judge it on.
+// "Surely" is the 95 % interval and the check against chance of verdict.h, the rule that rows are
+// judged by: all of it on the right side PASSED, all of it on the wrong side FAILED, else
+// INCONCLUSIVE; so is a gate whose trials lack values, or of which there are too few (4, for
+// latencies 6). Speed is the primary metric, turned over where lower is better. A gate over a
+// workload of several steps or parameters holds when it holds for each. INVALID: there is nothing
+// to judge it on.
 #pragma once
 
 #include "controller/compare/series.h"

@@ -6,9 +6,11 @@
 
 #include "controller/compare/environment.h"
 #include "controller/compare/gates.h"
+#include "controller/compare/match.h"
 #include "controller/compare/outcome.h"
 #include "controller/compare/rows.h"
 #include "controller/compare/series.h"
+#include "proto/convert/names.h"
 
 namespace labrack::compare {
 namespace {
@@ -47,37 +49,29 @@ void AddTrials(const RunView& run, const std::string& prefix, v1::Report& report
     }
     const v1::TrialSummary& summary = view.trial->summary();
     AddSkipped(fmt::format("{}trial {} ({}, repeat {})", prefix, summary.index() + 1,
-                           CellName(*view.cell), summary.repeat() + 1),
+                           convert::CellName(*view.cell), summary.repeat() + 1),
                view.assessment, report);
   }
   report.set_trials_planned(report.trials_planned() +
                             static_cast<std::uint32_t>(run.record->plan().trials_size()));
 }
 
-bool RanOn(const v1::RunRecord& run, const std::string& stack, const std::string& agent) {
-  return std::ranges::any_of(run.plan().cells(), [&](const v1::PlannedCell& cell) {
-    return cell.stack().name() == stack &&
-           std::ranges::find(cell.agent_ids(), agent) != cell.agent_ids().end();
-  });
+std::string Joined(const google::protobuf::RepeatedPtrField<std::string>& items) {
+  std::string text;
+  for (const std::string& item : items) text += (text.empty() ? "" : ", ") + item;
+  return text;
 }
 
-// Stacks that the planner left out on hosts that cannot do them. The plan says why, in a note that
-// names both.
+// What the planner left out because a host cannot do it. Cells that the playbook excludes are no
+// fault of a host and are not listed.
 void AddUnsupported(const v1::RunRecord& run, v1::Report& report) {
-  for (const v1::Stack& stack : run.plan().playbook().stacks()) {
-    for (const v1::PlannedHost& host : run.plan().hosts()) {
-      if (RanOn(run, stack.name(), host.agent_id())) continue;
-      v1::SkippedItem& item = *report.add_skipped();
-      item.set_what(stack.name() + " on " + host.host_name());
-      item.set_kind("unsupported");
-      item.set_reason("not part of the plan there");
-      for (const std::string& note : run.plan().notes()) {
-        if (note.starts_with(stack.name() + " ") &&
-            note.find(host.agent_id()) != std::string::npos) {
-          item.set_reason(note);
-        }
-      }
-    }
+  for (const v1::PlannedSkip& skip : run.plan().skips()) {
+    v1::SkippedItem& item = *report.add_skipped();
+    item.set_what(fmt::format("{} on {}",
+                              skip.cells().empty() ? skip.stack() : Joined(skip.cells()),
+                              HostNameOf(run, skip.agent_id())));
+    item.set_kind("unsupported");
+    item.set_reason(skip.reason());
   }
 }
 
@@ -100,11 +94,12 @@ v1::Report MakeReport(const v1::RunRecord& base, const v1::RunRecord* test) {
     *report.mutable_test_run() = test->summary();
     report.set_hosts_count(static_cast<std::uint32_t>(test->plan().hosts_size()));
     const RunView test_view = ViewRun(*test);
-    AddTrials(base_view, base.summary().run_id() + " ", report);
-    AddTrials(test_view, test->summary().run_id() + " ", report);
+    AddTrials(base_view, "base ", report);
+    AddTrials(test_view, "test ", report);
     AddRows(base_view, test_view, report);
     AddEnvironment({&base_view, &test_view}, report);
     AddWarnings({&base_view, &test_view}, report);
+    AddRunWarnings(base_view, test_view, report);
   }
   CloseReport(report);
   return report;

@@ -4,8 +4,12 @@
 #include <functional>
 #include <limits>
 #include <optional>
+#include <set>
 
 #include <fmt/format.h>
+
+#include "controller/compare/match.h"
+#include "proto/convert/names.h"
 
 namespace labrack::compare {
 namespace {
@@ -15,7 +19,7 @@ constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 // A row on its way: Holm needs all of them before any verdict is known.
 struct Draft {
   v1::ComparisonRow row;
-  Goal goal;
+  Claim claim;
   std::optional<Judgement> judgement;  // absent for rows of the base and those without values
 };
 
@@ -24,15 +28,15 @@ struct Pairing {
   const CellView* base = nullptr;  // nullptr: nothing to compare with
   const CellView* test = nullptr;
   std::string base_name;
+  Repeats repeats = Repeats::kShared;
   std::vector<std::string> agents = {};
   std::string host = {};  // empty: all hosts
 };
 
-Goal GoalOf(const v1::RunRecord& run, const Metric& metric) {
+Claim ClaimOf(const v1::RunRecord& run, const Metric& metric) {
   const v1::Playbook& playbook = run.plan().playbook();
-  return {.lower_is_better = metric.lower_is_better,
-          .margin =
-              metric.kind == MetricKind::kLatency ? playbook.latency_margin() : playbook.margin()};
+  return RowClaim(metric.kind == MetricKind::kLatency ? playbook.latency_margin()
+                                                      : playbook.margin());
 }
 
 void Blank(v1::ComparisonRow& row) {
@@ -45,6 +49,8 @@ void Blank(v1::ComparisonRow& row) {
   row.set_p_value(kNaN);
   row.set_p_adjusted(kNaN);
   row.set_coefficient_of_variation(kNaN);
+  row.set_first_done_median(kNaN);
+  row.set_last_done_median(kNaN);
 }
 
 void SetValues(const Series& series, google::protobuf::RepeatedField<double>& values) {
@@ -60,7 +66,7 @@ std::vector<double> ValuesOf(const Series& series) {
 Draft NewDraft(const v1::RunRecord& run, const CellView& cell, const MetricSeries& series,
                const Pairing& pairing) {
   Draft draft;
-  draft.goal = GoalOf(run, series.metric);
+  draft.claim = ClaimOf(run, series.metric);
   v1::ComparisonRow& row = draft.row;
   Blank(row);
   row.set_workload(WorkloadName(cell, series.step));
@@ -72,11 +78,14 @@ Draft NewDraft(const v1::RunRecord& run, const CellView& cell, const MetricSerie
   row.set_host(pairing.host);
   row.set_lower_is_better(series.metric.lower_is_better);
   row.set_primary(series.metric.kind == MetricKind::kPrimary);
-  row.set_margin(draft.goal.margin);
+  row.set_margin(draft.claim.margin);
   return draft;
 }
 
-void SetArm(const Series& series, v1::ComparisonRow& row) {
+void SetArm(const MetricSeries& metric, v1::ComparisonRow& row) {
+  const Series& series = metric.series;
+  if (!metric.first_done.empty()) row.set_first_done_median(Median(metric.first_done));
+  if (!metric.last_done.empty()) row.set_last_done_median(Median(metric.last_done));
   row.set_trials(static_cast<std::uint32_t>(series.size()));
   SetValues(series, *row.mutable_values());
   if (!series.empty()) row.set_median(Median(ValuesOf(series)));
@@ -97,32 +106,22 @@ Seed SeedOf(const v1::RunRecord& run, const v1::ComparisonRow& row) {
 }
 
 std::string MissingText(const MetricSeries& series, const std::string& whose) {
-  if (series.missing == 0) return "";
-  return fmt::format("{} of {} trials of {} have no value: {}", series.missing,
-                     series.missing + series.series.size(), whose, series.why_missing);
+  return WhyNotJudged(series, whose, series, whose);
 }
 
-// Values of some trials only would favour the trials that had many samples, so nothing is judged
-// unless every valid trial has one.
 void Compare(const v1::RunRecord& run, const MetricSeries& base, const MetricSeries& test,
-             Draft& draft) {
+             Repeats repeats, Draft& draft) {
   v1::ComparisonRow& row = draft.row;
-  SetArm(test.series, row);
+  SetArm(test, row);
   SetBaseArm(base.series, row);
+  const std::string why_not = WhyNotJudged(base, row.base(), test, row.stack());
+  if (!why_not.empty()) {
+    row.set_verdict(v1::COMPARISON_VERDICT_NOT_JUDGED);
+    row.set_reason(why_not);
+    return;
+  }
   row.set_verdict(v1::COMPARISON_VERDICT_INCONCLUSIVE);
-  std::string missing = MissingText(test, row.stack());
-  if (missing.empty()) missing = MissingText(base, row.base());
-  if (!missing.empty()) {
-    row.set_reason(missing);
-    return;
-  }
-  if (base.series.empty() || test.series.empty()) {
-    // No trial at all, or none with the ten samples that a percentile needs above it.
-    row.set_reason("no valid trial of " + (test.series.empty() ? row.stack() : row.base()) +
-                   " has a value for " + row.metric());
-    return;
-  }
-  draft.judgement = Judge(base.series, test.series, SeedOf(run, row));
+  draft.judgement = Judge(base.series, test.series, repeats, SeedOf(run, row));
   const Judgement& judgement = *draft.judgement;
   row.set_median(judgement.median);
   row.set_base_median(judgement.base_median);
@@ -131,7 +130,7 @@ void Compare(const v1::RunRecord& run, const MetricSeries& base, const MetricSer
   row.set_ratio_high(judgement.interval.high);
   row.set_detectable(judgement.detectable);
   row.set_coefficient_of_variation(judgement.variation);
-  row.set_p_value(judgement.test.p);
+  row.set_p_value(judgement.chance.test.p);
   row.set_trials(static_cast<std::uint32_t>(judgement.trials));
   row.set_base_trials(static_cast<std::uint32_t>(judgement.base_trials));
 }
@@ -146,7 +145,7 @@ const MetricSeries* Find(const std::vector<MetricSeries>& all, const MetricSerie
 void AddBaseRows(const RunView& run, const Pairing& pairing, std::vector<Draft>& drafts) {
   for (const MetricSeries& series : SeriesOf(*pairing.base, pairing.agents)) {
     Draft draft = NewDraft(*run.record, *pairing.base, series, pairing);
-    SetArm(series.series, draft.row);
+    SetArm(series, draft.row);
     SetBaseArm(series.series, draft.row);
     draft.row.set_verdict(v1::COMPARISON_VERDICT_BASE);
     draft.row.set_reason(MissingText(series, draft.row.stack()));
@@ -162,12 +161,14 @@ void AddComparedRows(const RunView& run, const Pairing& pairing, std::vector<Dra
   for (const MetricSeries& series : test) {
     Draft draft = NewDraft(*run.record, *pairing.test, series, pairing);
     if (pairing.base == nullptr) {
-      SetArm(series.series, draft.row);
-      draft.row.set_reason("there is nothing to compare with");
+      SetArm(series, draft.row);
+      draft.row.set_verdict(v1::COMPARISON_VERDICT_NOT_JUDGED);
+      draft.row.set_reason(fmt::format("there is nothing to compare with: the base {} was not run",
+                                       pairing.base_name));
     } else {
       const MetricSeries* partner = Find(base, series);
       const MetricSeries none{.step = series.step, .metric = series.metric};
-      Compare(*run.record, partner == nullptr ? none : *partner, series, draft);
+      Compare(*run.record, partner == nullptr ? none : *partner, series, pairing.repeats, draft);
     }
     drafts.push_back(std::move(draft));
   }
@@ -176,7 +177,8 @@ void AddComparedRows(const RunView& run, const Pairing& pairing, std::vector<Dra
     // The base's cell knows the steps when the other has no valid trial.
     Draft draft = NewDraft(*run.record, *pairing.base, series, pairing);
     draft.row.set_stack(pairing.test->stack());
-    Compare(*run.record, series, {.step = series.step, .metric = series.metric}, draft);
+    Compare(*run.record, series, {.step = series.step, .metric = series.metric}, pairing.repeats,
+            draft);
     drafts.push_back(std::move(draft));
   }
 }
@@ -185,30 +187,26 @@ void AddComparedRows(const RunView& run, const Pairing& pairing, std::vector<Dra
 // findings, the second explain them.
 std::size_t RuleFamily(std::vector<Draft>& drafts, bool of_hosts) {
   std::vector<Draft*> family;
-  std::vector<double> p;
-  std::vector<double> student;
+  std::vector<Chance> chances;
   for (Draft& draft : drafts) {
     if (!draft.judgement || draft.row.host().empty() == of_hosts) continue;
     if (std::min(draft.judgement->base_trials, draft.judgement->trials) < kVerdictTrialsMin) {
-      const Ruling ruling = Rule(*draft.judgement, draft.goal, 1, 1, 1);
+      const Ruling ruling = Rule(*draft.judgement, draft.claim, Chance(), 1);
       draft.row.set_reason(ruling.reason);
       draft.row.set_trials_needed(ruling.trials_needed);
       continue;
     }
     family.push_back(&draft);
-    p.push_back(draft.judgement->test.p);
-    student.push_back(draft.judgement->student_p);
+    chances.push_back(draft.judgement->chance);
   }
-  p = Holm(p);
-  student = Holm(student);
+  chances = HolmAdjusted(std::move(chances));
   for (std::size_t i = 0; i < family.size(); ++i) {
-    const Ruling ruling =
-        Rule(*family[i]->judgement, family[i]->goal, p[i], student[i], family.size());
+    const Ruling ruling = Rule(*family[i]->judgement, family[i]->claim, chances[i], family.size());
     v1::ComparisonRow& row = family[i]->row;
-    row.set_verdict(ruling.verdict);
+    row.set_verdict(VerdictOf(ruling.place, row.lower_is_better()));
     row.set_reason(ruling.reason);
     row.set_trials_needed(ruling.trials_needed);
-    row.set_p_adjusted(p[i]);
+    row.set_p_adjusted(chances[i].test.p);
   }
   return family.size();
 }
@@ -240,27 +238,26 @@ std::vector<std::string> AgentsOf(const v1::PlannedCell& cell) {
   return {cell.agent_ids().begin(), cell.agent_ids().end()};
 }
 
-const CellView* FindCell(const RunView& run, const std::string& stack, const CellView& like) {
-  for (const CellView& cell : run.cells) {
-    if (cell.stack() == stack && cell.workload() == like.workload() &&
-        cell.parameters() == like.parameters()) {
-      return &cell;
-    }
-  }
-  return nullptr;
-}
-
 // Hosts that only one side has cannot be compared: a sum over more hosts is no better.
 void NoteHostsLeftOut(const v1::RunRecord& run, const Pairing& pairing, v1::Report& report) {
   for (const CellView* cell : {pairing.base, pairing.test}) {
     for (const std::string& agent : cell->cell->agent_ids()) {
       if (std::ranges::find(pairing.agents, agent) != pairing.agents.end()) continue;
       v1::SkippedItem& item = *report.add_skipped();
-      item.set_what(fmt::format("{} on {}", CellName(*cell->cell), HostNameOf(run, agent)));
+      item.set_what(
+          fmt::format("{} on {}", convert::CellName(*cell->cell), HostNameOf(run, agent)));
       item.set_reason("only hosts that ran both sides are compared");
       item.set_kind("unsupported");
     }
   }
+}
+
+void Skip(const CellView& cell, const std::string& kind, const std::string& reason,
+          v1::Report& report) {
+  v1::SkippedItem& item = *report.add_skipped();
+  item.set_what(convert::CellName(*cell.cell));
+  item.set_reason(reason);
+  item.set_kind(kind);
 }
 
 }  // namespace
@@ -268,27 +265,27 @@ void NoteHostsLeftOut(const v1::RunRecord& run, const Pairing& pairing, v1::Repo
 std::string BaseStack(const v1::RunRecord& run) {
   const v1::Playbook& playbook = run.plan().playbook();
   if (!playbook.base().empty()) return playbook.base();
-  if (!playbook.stacks().empty()) return playbook.stacks(0).name();
+  std::set<std::string> planned;
+  for (const v1::PlannedCell& cell : run.plan().cells()) planned.insert(cell.stack().name());
+  for (const v1::Stack& stack : playbook.stacks()) {
+    if (planned.contains(stack.name())) return stack.name();
+  }
   return run.plan().cells().empty() ? "" : run.plan().cells(0).stack().name();
 }
 
 void AddRows(const RunView& run, v1::Report& report) {
   const std::string base_stack = BaseStack(*run.record);
   std::vector<Draft> drafts;
-  // Cells of one workload and parameters stand together, whatever the order of the plan.
-  std::vector<const CellView*> done;
-  for (const CellView& first : run.cells) {
-    if (std::ranges::find(done, &first) != done.end()) continue;
-    const CellView* base = FindCell(run, base_stack, first);
+  for (const CellGroup& group : run.groups) {
+    const CellView* base = run.Find(base_stack, run.cells[group.cells.front()]);
     if (base != nullptr) {
       const Pairing pairing{.base = base, .base_name = base_stack, .agents = AgentsOf(*base->cell)};
       ForEachScope(run, pairing, [&](const Pairing& one) { AddBaseRows(run, one, drafts); });
-      done.push_back(base);
     }
-    for (const CellView& cell : run.cells) {
-      if (&cell == base || FindCell(run, cell.stack(), first) != &cell) continue;
-      done.push_back(&cell);
-      Pairing pairing{.base = base, .test = &cell, .base_name = base == nullptr ? "" : base_stack};
+    for (const std::size_t place : group.cells) {
+      const CellView& cell = run.cells[place];
+      if (&cell == base) continue;
+      Pairing pairing{.base = base, .test = &cell, .base_name = base_stack};
       pairing.agents =
           base == nullptr ? AgentsOf(*cell.cell) : CommonAgents(*base->cell, *cell.cell);
       if (pairing.agents.empty()) continue;
@@ -302,26 +299,27 @@ void AddRows(const RunView& base, const RunView& test, v1::Report& report) {
   std::vector<Draft> drafts;
   const std::string& base_name = base.record->summary().run_id();
   for (const CellView& cell : test.cells) {
-    const CellView* partner = FindCell(base, cell.stack(), cell);
+    const CellView* partner = base.Find(cell.stack(), cell);
     if (partner == nullptr) {
-      v1::SkippedItem& item = *report.add_skipped();
-      item.set_what(CellName(*cell.cell));
-      item.set_reason("only in " + test.record->summary().run_id());
-      item.set_kind("unsupported");
+      Skip(cell, "unsupported", "only in the test run", report);
       continue;
     }
-    Pairing pairing{.base = partner, .test = &cell, .base_name = base_name};
+    const std::string difference = DifferenceOfWork(*partner->cell, *cell.cell);
+    if (!difference.empty()) {
+      Skip(cell, "different", "not the same cell: " + difference, report);
+      continue;
+    }
+    Pairing pairing{
+        .base = partner, .test = &cell, .base_name = base_name, .repeats = Repeats::kApart};
     pairing.agents = CommonAgents(*partner->cell, *cell.cell);
     NoteHostsLeftOut(*test.record, pairing, report);
     if (pairing.agents.empty()) continue;
     ForEachScope(test, pairing, [&](const Pairing& one) { AddComparedRows(test, one, drafts); });
   }
   for (const CellView& cell : base.cells) {
-    if (FindCell(test, cell.stack(), cell) != nullptr) continue;
-    v1::SkippedItem& item = *report.add_skipped();
-    item.set_what(CellName(*cell.cell));
-    item.set_reason("only in " + base_name);
-    item.set_kind("unsupported");
+    if (test.Find(cell.stack(), cell) == nullptr) {
+      Skip(cell, "unsupported", "only in the base run", report);
+    }
   }
   Finish(std::move(drafts), report);
 }

@@ -13,13 +13,14 @@ namespace labrack::compare {
 // exports still have every host.
 constexpr std::size_t kHostRowHostsMax = 64;
 
-// The stack that the others are compared with: the playbook's `base`, or its first.
+// The stack that the others are compared with: the playbook's `base`, or its first that has a cell
+// (others may be skipped or excluded).
 std::string BaseStack(const v1::RunRecord& run);
 
 // Within one run: a row of the base for each metric, then one for each other stack. Appends rows
 // over all hosts first, then those of single hosts (only with several), and sets tests_count.
 void AddRows(const RunView& run, v1::Report& report);
-// Cells of `test` against the same cells of `base`, both as CELL of stack, workload and parameters.
+// Cells of `test` against the same cells of `base`: those of one name, workload and disks.
 void AddRows(const RunView& base, const RunView& test, v1::Report& report);
 
 }  // namespace labrack::compare

@@ -44,21 +44,34 @@ std::optional<double> FigureOf(const std::vector<HostStep>& hosts, const std::st
   return Median(values);
 }
 
-std::optional<double> PrimaryValue(const std::vector<HostStep>& hosts, Spread spread) {
+std::optional<double> PrimaryValue(const std::vector<HostStep>& hosts) {
   const v1::StepResult& step = *hosts.front().result;
-  switch (step.primary()) {
-    case v1::PRIMARY_METRIC_BYTES_PER_SECOND:
-      return RateFleet(hosts, Work::kBytes, spread).common;
-    case v1::PRIMARY_METRIC_OPERATIONS_PER_SECOND:
-      return RateFleet(hosts, Work::kOperations, spread).common;
-    case v1::PRIMARY_METRIC_SECONDS: {
-      const Result<FleetTiming> timing = TimeFleet(hosts);
-      if (!timing) return std::nullopt;
-      return static_cast<double>(timing->wall_max_ns) * 1e-9;
-    }
-    default:
-      return FigureOf(hosts, step.figures(0).name());
+  if (step.primary() == v1::PRIMARY_METRIC_SECONDS) {
+    const Result<FleetTiming> timing = TimeFleet(hosts);
+    if (!timing) return std::nullopt;
+    return static_cast<double>(timing->wall_max_ns) * 1e-9;
   }
+  return FigureOf(hosts, step.figures(0).name());
+}
+
+// What the step's rate counts; nothing when its primary metric is no rate.
+std::optional<Work> WorkOf(const v1::StepResult& step) {
+  if (step.primary() == v1::PRIMARY_METRIC_BYTES_PER_SECOND) return Work::kBytes;
+  if (step.primary() == v1::PRIMARY_METRIC_OPERATIONS_PER_SECOND) return Work::kOperations;
+  return std::nullopt;
+}
+
+// The parts of `agents` in a step of a trial.
+std::vector<HostStep> HostsIn(const ValidTrial& trial, const std::string& step,
+                              const std::vector<std::string>& agents) {
+  std::vector<HostStep> hosts;
+  const auto found = std::ranges::find(trial.steps, step, &StepHosts::step);
+  if (found == trial.steps.end()) return hosts;
+  for (const HostStep& host : found->hosts) {
+    const bool wanted = agents.empty() || std::ranges::find(agents, host.agent_id) != agents.end();
+    if (wanted) hosts.push_back(host);
+  }
+  return hosts;
 }
 
 // From the intended start where the load is an open loop, else of the operation itself.
@@ -116,6 +129,10 @@ class Collector {
       series_.why_missing = value ? "the value is not positive, so there is no ratio" : why_missing;
     }
   }
+  void AddDone(const FleetRates& rates) {
+    series_.first_done.push_back(rates.first_done);
+    series_.last_done.push_back(rates.last_done);
+  }
   MetricSeries Take() { return std::move(series_); }
 
  private:
@@ -124,14 +141,21 @@ class Collector {
 
 MetricSeries OnePrimary(const CellView& cell, const std::string& step,
                         const std::vector<std::string>& agents) {
+  const Spread spread = SpreadOf(cell.cell->workload());
   std::optional<Collector> collector;
-  for (const v1::TrialRecord* trial : cell.valid) {
-    const std::vector<HostStep> hosts = StepOfHosts(*trial, step, agents);
+  for (const ValidTrial& trial : cell.valid) {
+    const std::vector<HostStep> hosts = HostsIn(trial, step, agents);
     if (hosts.empty()) continue;
-    if (!collector)
-      collector.emplace(step, PrimaryMetric(*hosts.front().result, agents.size() > 1));
-    collector->Add(trial->summary().repeat(), PrimaryValue(hosts, SpreadOf(cell.cell->workload())),
-                   "a host has no value");
+    const v1::StepResult& result = *hosts.front().result;
+    if (!collector) collector.emplace(step, PrimaryMetric(result, agents.size() > 1));
+    const std::uint32_t repeat = trial.trial->summary().repeat();
+    if (const std::optional<Work> work = WorkOf(result); work) {
+      const FleetRates rates = RateFleet(hosts, *work, spread);
+      collector->Add(repeat, rates.common, "a host has no value");
+      if (hosts.size() > 1) collector->AddDone(rates);
+    } else {
+      collector->Add(repeat, PrimaryValue(hosts), "a host has no value");
+    }
   }
   return collector ? collector->Take() : MetricSeries();
 }
@@ -143,10 +167,10 @@ MetricSeries OneLatency(const CellView& cell, const std::string& step,
   if (!operation.empty()) name += " " + operation;
   Collector collector(
       step, {.kind = MetricKind::kLatency, .name = name, .unit = "ns", .lower_is_better = true});
-  for (const v1::TrialRecord* trial : cell.valid) {
-    const std::vector<HostStep> hosts = StepOfHosts(*trial, step, agents);
+  for (const ValidTrial& trial : cell.valid) {
+    const std::vector<HostStep> hosts = HostsIn(trial, step, agents);
     if (hosts.empty()) continue;
-    collector.Add(trial->summary().repeat(), PercentileOf(hosts, operation, percentile),
+    collector.Add(trial.trial->summary().repeat(), PercentileOf(hosts, operation, percentile),
                   fmt::format("fewer than {} samples above it", kSamplesAboveMin));
   }
   return collector.Take();
@@ -158,10 +182,10 @@ MetricSeries OneFigure(const CellView& cell, const std::string& step,
                              .name = figure.name() + (agents.size() > 1 ? ", median host" : ""),
                              .unit = figure.unit(),
                              .lower_is_better = figure.lower_is_better()});
-  for (const v1::TrialRecord* trial : cell.valid) {
-    const std::vector<HostStep> hosts = StepOfHosts(*trial, step, agents);
+  for (const ValidTrial& trial : cell.valid) {
+    const std::vector<HostStep> hosts = HostsIn(trial, step, agents);
     if (hosts.empty()) continue;
-    collector.Add(trial->summary().repeat(), FigureOf(hosts, figure.name()),
+    collector.Add(trial.trial->summary().repeat(), FigureOf(hosts, figure.name()),
                   "a host has no such figure");
   }
   return collector.Take();
@@ -178,48 +202,71 @@ Spread SpreadOf(const v1::Workload& workload) {
   return Spread::kIntervals;
 }
 
+const CellView* RunView::Find(const std::string& stack, const CellView& like) const {
+  const auto found = places.find({stack, like.workload(), like.parameters()});
+  return found == places.end() ? nullptr : &cells[found->second];
+}
+
 RunView ViewRun(const v1::RunRecord& run) {
-  RunView view{.record = &run, .cells = {}, .trials = {}};
-  for (const v1::PlannedCell& cell : run.plan().cells())
-    view.cells.push_back({.cell = &cell, .valid = {}});
-  const auto cell_of = [&](std::uint32_t index) -> CellView* {
-    for (CellView& cell : view.cells) {
-      if (cell.cell->index() == index) return &cell;
+  RunView view{.record = &run, .cells = {}, .trials = {}, .groups = {}, .places = {}};
+  std::map<std::uint32_t, std::size_t> by_index;
+  std::map<CellKey, std::size_t> group_of;
+  for (const v1::PlannedCell& planned : run.plan().cells()) {
+    const std::size_t place = view.cells.size();
+    by_index.try_emplace(planned.index(), place);
+    const CellView& cell = view.cells.emplace_back(&planned);
+    // A plan has each name once; of a record that does not, the first counts.
+    if (!view.places.try_emplace({cell.stack(), cell.workload(), cell.parameters()}, place)
+             .second) {
+      continue;
     }
-    return nullptr;
-  };
-  for (const v1::PlannedTrial& trial : run.plan().trials()) {
-    if (CellView* cell = cell_of(trial.cell())) ++cell->planned;
+    const auto [group, is_new] =
+        group_of.try_emplace({"", cell.workload(), cell.parameters()}, view.groups.size());
+    if (is_new) view.groups.emplace_back();
+    view.groups[group->second].cells.push_back(place);
   }
   for (const v1::TrialRecord& trial : run.trials()) {
-    CellView* cell = cell_of(trial.summary().cell());
-    if (cell == nullptr) continue;
+    const auto place = by_index.find(trial.summary().cell());
+    if (place == by_index.end()) continue;
+    CellView& cell = view.cells[place->second];
     view.trials.push_back(
-        {.trial = &trial, .cell = cell->cell, .assessment = AssessTrial(*cell->cell, trial)});
-    if (view.trials.back().assessment.valid()) cell->valid.push_back(&trial);
+        {.trial = &trial, .cell = cell.cell, .assessment = AssessTrial(*cell.cell, trial)});
+    if (!view.trials.back().assessment.valid()) continue;
+    cell.valid.push_back({.trial = &trial, .steps = StepsOfTrial(trial)});
+    for (const StepHosts& step : cell.valid.back().steps) {
+      if (std::ranges::find(cell.steps, step.step) == cell.steps.end()) {
+        cell.steps.push_back(step.step);
+      }
+    }
   }
   return view;
 }
 
-std::vector<std::string> StepsOf(const CellView& cell) {
-  std::vector<std::string> steps;
-  for (const v1::TrialRecord* trial : cell.valid) {
-    for (const v1::AssignmentRecord& assignment : trial->assignments()) {
-      for (const v1::StepResult& step : assignment.result().steps()) {
-        if (std::ranges::find(steps, step.step()) == steps.end()) steps.push_back(step.step());
-      }
-    }
-  }
-  return steps;
+std::string WorkloadName(const CellView& cell, const std::string& step) {
+  return cell.steps.size() > 1 ? cell.workload() + "/" + step : cell.workload();
 }
 
-std::string WorkloadName(const CellView& cell, const std::string& step) {
-  return StepsOf(cell).size() > 1 ? cell.workload() + "/" + step : cell.workload();
+std::string WhyNotJudged(const MetricSeries& base, const std::string& base_name,
+                         const MetricSeries& test, const std::string& test_name) {
+  for (const auto& [series, name] : {std::pair(&test, &test_name), std::pair(&base, &base_name)}) {
+    if (series->missing > 0) {
+      return fmt::format("{} of {} trials of {} have no value: {}", series->missing,
+                         series->missing + series->series.size(), *name, series->why_missing);
+    }
+  }
+  for (const auto& [series, name] : {std::pair(&test, &test_name), std::pair(&base, &base_name)}) {
+    if (!series->series.empty()) continue;
+    // No trial at all, or none with the ten samples that a percentile needs above it.
+    const MetricSeries& other = series == &test ? base : test;
+    return "no valid trial of " + *name + " has a value for " +
+           (series->metric.name.empty() ? other.metric.name : series->metric.name);
+  }
+  return "";
 }
 
 std::vector<MetricSeries> SeriesOf(const CellView& cell, const std::vector<std::string>& agents) {
   std::vector<MetricSeries> all;
-  for (const std::string& step : StepsOf(cell)) {
+  for (const std::string& step : cell.steps) {
     MetricSeries primary = OnePrimary(cell, step, agents);
     if (primary.series.empty() && primary.missing == 0) continue;
     all.push_back(std::move(primary));
@@ -227,8 +274,8 @@ std::vector<MetricSeries> SeriesOf(const CellView& cell, const std::vector<std::
     std::vector<std::string> operations;
     std::vector<v1::Figure> figures;
     bool figure_is_primary = false;
-    for (const v1::TrialRecord* trial : cell.valid) {
-      for (const HostStep& host : StepOfHosts(*trial, step, agents)) {
+    for (const ValidTrial& trial : cell.valid) {
+      for (const HostStep& host : HostsIn(trial, step, agents)) {
         figure_is_primary = host.result->primary() == v1::PRIMARY_METRIC_FIGURE;
         for (const v1::OperationResult& operation : host.result->operations()) {
           if (!IsCounted(*host.result, operation.operation())) continue;
@@ -273,12 +320,6 @@ std::string HostNameOf(const v1::RunRecord& run, const std::string& agent_id) {
     if (host.agent_id() == agent_id && !host.host_name().empty()) return host.host_name();
   }
   return agent_id;
-}
-
-std::string CellName(const v1::PlannedCell& cell) {
-  std::string name = cell.stack().name() + "/" + cell.workload().name();
-  if (!cell.parameters_text().empty()) name += " " + cell.parameters_text();
-  return name;
 }
 
 }  // namespace labrack::compare

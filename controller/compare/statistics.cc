@@ -6,6 +6,7 @@
 #include <numeric>
 #include <utility>
 
+#include <boost/math/distributions/binomial.hpp>
 #include <boost/math/distributions/normal.hpp>
 #include <boost/math/distributions/students_t.hpp>
 
@@ -188,17 +189,15 @@ Interval RatioInterval(const Arms& arms, Seed seed) {
   return {std::exp(logs.low), std::exp(logs.high)};
 }
 
-Interval MedianInterval(std::span<const double> values, Seed seed) {
-  if (values.size() < kBootstrapTrialsMin) return {kNaN, kNaN};
-  Random random(seed);
-  std::vector<double> resample(values.size());
-  std::vector<double> medians;
-  medians.reserve(kResamples);
-  for (int i = 0; i < kResamples; ++i) {
-    Resample(values, random, resample);
-    medians.push_back(MedianInPlace(resample));
-  }
-  return PercentileInterval(medians);
+Interval MedianInterval(std::span<const double> values) {
+  if (values.size() < kMedianTrialsMin) return {kNaN, kNaN};
+  std::vector<double> sorted(values.begin(), values.end());
+  std::ranges::sort(sorted);
+  // The median lies below the k-th value (from 0) with P(at most k of n lie below it).
+  const boost::math::binomial distribution(static_cast<double>(sorted.size()), 0.5);
+  std::size_t k = 0;
+  while (boost::math::cdf(distribution, static_cast<double>(k + 1)) <= kAlpha / 2) ++k;
+  return {sorted[k], sorted[sorted.size() - 1 - k]};
 }
 
 double MannWhitneyP(std::span<const double> base, std::span<const double> test) {

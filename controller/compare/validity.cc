@@ -214,15 +214,13 @@ Finding JudgeHosts(const v1::TrialRecord& trial, const std::vector<std::string>&
 // All hosts did the same steps, together; fills in timing.
 Finding JudgeTogether(const v1::TrialRecord& trial, const std::vector<std::string>& agents,
                       TrialAssessment& assessment) {
-  const ByAgent assignments = NewestByAgent(trial);
-  std::set<std::string> steps;
-  for (const std::string& agent : agents) {
-    for (const v1::StepResult& step : Find(assignments, agent)->result().steps()) {
-      steps.insert(step.step());
+  const std::set<std::string> wanted(agents.begin(), agents.end());
+  for (const auto& [step, all] : StepsOfTrial(trial)) {
+    std::vector<HostStep> hosts;
+    for (const HostStep& host : all) {
+      if (wanted.contains(host.agent_id)) hosts.push_back(host);
     }
-  }
-  for (const std::string& step : steps) {
-    const std::vector<HostStep> hosts = StepOfHosts(trial, step, agents);
+    if (hosts.empty()) continue;  // only of agents that the cell does not know
     if (hosts.size() != agents.size()) {
       return Found(Exclusion::kInvalid, fmt::format("step {} was measured by {} of {} hosts", step,
                                                     hosts.size(), agents.size()));
@@ -306,25 +304,25 @@ TrialAssessment AssessTrial(const v1::PlannedCell& cell, const v1::TrialRecord& 
   return assessment;
 }
 
-std::vector<HostStep> StepOfHosts(const v1::TrialRecord& trial, const std::string& step,
-                                  const std::vector<std::string>& agent_ids) {
+std::vector<StepHosts> StepsOfTrial(const v1::TrialRecord& trial) {
   const ByAgent newest = NewestByAgent(trial);
-  const std::set<std::string> wanted(agent_ids.begin(), agent_ids.end());
-  std::vector<HostStep> hosts;
+  std::vector<StepHosts> steps;
   for (const v1::AssignmentRecord& assignment : trial.assignments()) {
-    if (!wanted.empty() && !wanted.contains(assignment.agent_id())) continue;
     if (Find(newest, assignment.agent_id()) != &assignment) continue;
+    std::set<std::string> seen;
     for (const v1::StepResult& result : assignment.result().steps()) {
-      if (result.step() != step) continue;
-      hosts.push_back({.host_name = assignment.host_name(),
-                       .result = &result,
-                       .started_mono_ns = StartOf(assignment.result(), result),
-                       .clock_offset_ns = assignment.result().clock_offset_ns(),
-                       .clock_uncertainty_ns = assignment.result().clock_uncertainty_ns()});
-      break;
+      if (!seen.insert(result.step()).second) continue;
+      auto found = std::ranges::find(steps, result.step(), &StepHosts::step);
+      if (found == steps.end()) found = steps.insert(steps.end(), {result.step(), {}});
+      found->hosts.push_back({.agent_id = assignment.agent_id(),
+                              .host_name = assignment.host_name(),
+                              .result = &result,
+                              .started_mono_ns = StartOf(assignment.result(), result),
+                              .clock_offset_ns = assignment.result().clock_offset_ns(),
+                              .clock_uncertainty_ns = assignment.result().clock_uncertainty_ns()});
     }
   }
-  return hosts;
+  return steps;
 }
 
 }  // namespace labrack::compare

@@ -41,9 +41,14 @@ struct TrialAssessment {
 // believed.
 TrialAssessment AssessTrial(const v1::PlannedCell& cell, const v1::TrialRecord& trial);
 
-// The hosts' parts of the step `step_index` of a trial, in the order of the assignments. Only of
-// agents in `agent_ids`, or of all when it is empty. Assignments without that step are left out.
-std::vector<HostStep> StepOfHosts(const v1::TrialRecord& trial, const std::string& step,
-                                  const std::vector<std::string>& agent_ids = {});
+// A step of a trial with the parts of its hosts, in the order of the assignments. Hosts that did
+// not measure it are missing. Points into the record.
+struct StepHosts {
+  std::string step;
+  std::vector<HostStep> hosts;
+};
+// All steps, in the order in which they were first measured. Made once a trial: every metric of
+// every scope is then read from it.
+std::vector<StepHosts> StepsOfTrial(const v1::TrialRecord& trial);
 
 }  // namespace labrack::compare

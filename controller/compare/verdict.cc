@@ -19,52 +19,62 @@ bool Known(const Interval& interval) {
   return std::isfinite(interval.low) && std::isfinite(interval.high);
 }
 
-// What the interval alone says. Bounds belong to "not clear".
-v1::ComparisonVerdict ByInterval(const Interval& interval, const Goal& goal) {
-  const double below = 1 - goal.margin;
-  const double above = 1 + goal.margin;
-  if (interval.low > above) {
-    return goal.lower_is_better ? v1::COMPARISON_VERDICT_WORSE : v1::COMPARISON_VERDICT_BETTER;
-  }
-  if (interval.high < below) {
-    return goal.lower_is_better ? v1::COMPARISON_VERDICT_BETTER : v1::COMPARISON_VERDICT_WORSE;
-  }
-  if (interval.low >= below && interval.high <= above) return v1::COMPARISON_VERDICT_SAME;
-  return v1::COMPARISON_VERDICT_INCONCLUSIVE;
-}
-
 std::string NeededText(std::uint32_t needed, std::size_t have) {
   if (needed == 0 || needed <= have) return "";
   if (needed >= kTrialsNeededMax) return fmt::format("; {} trials or more would be needed", needed);
   return fmt::format("; about {} trials in all would settle it (80 % power)", needed);
 }
 
-Ruling Unclear(const Judgement& judgement, const Goal& goal) {
+// The bound that the interval would have to get clear of.
+double NearestBound(const Judgement& judgement, const Claim& claim) {
+  if (claim.low <= 0) return claim.high;
+  if (!std::isfinite(claim.high)) return claim.low;
+  return std::abs(std::log(judgement.ratio / claim.high)) <
+                 std::abs(std::log(judgement.ratio / claim.low))
+             ? claim.high
+             : claim.low;
+}
+
+Ruling Unclear(const Judgement& judgement, const Claim& claim) {
   const std::size_t have = std::min(judgement.base_trials, judgement.trials);
   Ruling ruling;
   const bool crosses_one = judgement.interval.low <= 1 && judgement.interval.high >= 1;
-  const double above = 1 + goal.margin;
-  const double below = 1 - goal.margin;
-  const double nearest =
-      std::abs(std::log(judgement.ratio / above)) < std::abs(std::log(judgement.ratio / below))
-          ? above
-          : below;
-  ruling.trials_needed = TrialsNeeded(judgement, nearest);
-  if (goal.margin <= 0) {
+  ruling.trials_needed = TrialsNeeded(judgement, NearestBound(judgement, claim));
+  if (claim.margin < 0) {
+    const double bound = judgement.interval.low < claim.low ? claim.low : claim.high;
+    ruling.reason = fmt::format("the interval holds {:.3g}x", bound);
+  } else if (claim.margin == 0) {
     ruling.reason = "the interval holds 1";
   } else if (crosses_one) {
     ruling.reason =
-        fmt::format("the interval holds 1 and crosses the {:.3g} % margin", goal.margin * 100);
+        fmt::format("the interval holds 1 and crosses the {:.3g} % margin", claim.margin * 100);
   } else {
-    ruling.reason = fmt::format("the interval crosses the {:.3g} % margin", goal.margin * 100);
+    ruling.reason = fmt::format("the interval crosses the {:.3g} % margin", claim.margin * 100);
   }
   ruling.reason += NeededText(ruling.trials_needed, have);
   return ruling;
 }
 
+// By ranks, or by the distance where ranks can say no more.
+bool IsSure(const Chance& adjusted) {
+  return adjusted.test.p <= kAlpha || (adjusted.test.separated && adjusted.student_p <= kAlpha);
+}
+
+Ruling MayBeChance(const Claim& claim, const Chance& adjusted, std::size_t tests) {
+  const std::string what = claim.margin < 0 ? "bound" : "margin";
+  if (tests > 1) {
+    return {.reason = fmt::format("the interval is clear of the {}, but among {} tests that can be "
+                                  "chance (Holm: p {:.2g})",
+                                  what, tests, adjusted.test.p)};
+  }
+  return {.reason = fmt::format("the interval is clear of the {}, but the ranks may be chance (p "
+                                "{:.2g})",
+                                what, adjusted.test.p)};
+}
+
 }  // namespace
 
-Arms MakeArms(const Series& base, const Series& test) {
+Arms MakeArms(const Series& base, const Series& test, Repeats repeats) {
   std::map<std::uint32_t, double> base_by_repeat;
   std::map<std::uint32_t, double> test_by_repeat;
   for (const TrialValue& trial : base) base_by_repeat[trial.repeat] = trial.value;
@@ -76,7 +86,7 @@ Arms MakeArms(const Series& base, const Series& test) {
     arms.base.push_back(value);
     arms.test.push_back(partner->second);
   }
-  arms.paired = arms.base.size() >= kPairsMin;
+  arms.paired = repeats == Repeats::kShared && arms.base.size() >= kPairsMin;
   if (arms.paired) return arms;
   arms = Arms();
   for (const TrialValue& trial : base) arms.base.push_back(trial.value);
@@ -84,10 +94,33 @@ Arms MakeArms(const Series& base, const Series& test) {
   return arms;
 }
 
-Judgement Judge(const Series& base, const Series& test, Seed seed) {
-  const Arms arms = MakeArms(base, test);
-  LABRACK_CHECK(!arms.base.empty() && !arms.test.empty());
+Chance ChanceAt(const Arms& arms, double ratio) {
+  Arms scaled = arms;
+  for (double& value : scaled.base) value *= ratio;
+  return {.test = RankTest(scaled), .student_p = StudentP(scaled)};
+}
+
+std::vector<Chance> HolmAdjusted(std::vector<Chance> family) {
+  std::vector<double> ranks;
+  std::vector<double> student;
+  for (const Chance& chance : family) {
+    ranks.push_back(chance.test.p);
+    student.push_back(chance.student_p);
+  }
+  ranks = Holm(ranks);
+  student = Holm(student);
+  for (std::size_t i = 0; i < family.size(); ++i) {
+    family[i].test.p = ranks[i];
+    family[i].student_p = student[i];
+  }
+  return family;
+}
+
+Judgement Judge(const Series& base, const Series& test, Repeats repeats, Seed seed) {
   Judgement judgement;
+  judgement.arms = MakeArms(base, test, repeats);
+  const Arms& arms = judgement.arms;
+  LABRACK_CHECK(!arms.base.empty() && !arms.test.empty());
   judgement.base_median = Median(arms.base);
   judgement.median = Median(arms.test);
   judgement.ratio = judgement.median / judgement.base_median;
@@ -100,9 +133,36 @@ Judgement Judge(const Series& base, const Series& test, Seed seed) {
       std::min(arms.base.size(), arms.test.size()) < 2
           ? std::numeric_limits<double>::quiet_NaN()
           : DetectableEffect(judgement.variation, arms.base.size(), arms.test.size());
-  judgement.test = RankTest(arms);
-  judgement.student_p = StudentP(arms);
+  judgement.chance = ChanceAt(arms, 1);
   return judgement;
+}
+
+Claim RowClaim(double margin) { return {.low = 1 - margin, .high = 1 + margin, .margin = margin}; }
+
+Claim GateClaim(double low, double high) {
+  return {.low = low, .high = high, .null_low = low, .null_high = high};
+}
+
+Place PlaceOf(const Interval& interval, const Claim& claim) {
+  if (!Known(interval)) return Place::kUnclear;
+  if (interval.low > claim.high) return Place::kAbove;
+  if (interval.high < claim.low) return Place::kBelow;
+  return interval.low >= claim.low && interval.high <= claim.high ? Place::kInside
+                                                                  : Place::kUnclear;
+}
+
+v1::ComparisonVerdict VerdictOf(Place place, bool lower_is_better) {
+  switch (place) {
+    case Place::kUnclear:
+      return v1::COMPARISON_VERDICT_INCONCLUSIVE;
+    case Place::kInside:
+      return v1::COMPARISON_VERDICT_SAME;
+    case Place::kAbove:
+      return lower_is_better ? v1::COMPARISON_VERDICT_WORSE : v1::COMPARISON_VERDICT_BETTER;
+    case Place::kBelow:
+      return lower_is_better ? v1::COMPARISON_VERDICT_BETTER : v1::COMPARISON_VERDICT_WORSE;
+  }
+  return v1::COMPARISON_VERDICT_INCONCLUSIVE;
 }
 
 std::uint32_t TrialsNeeded(const Judgement& judgement, double bound) {
@@ -117,34 +177,21 @@ std::uint32_t TrialsNeeded(const Judgement& judgement, double bound) {
   return std::max<std::uint32_t>(static_cast<std::uint32_t>(std::ceil(needed)), kTrialsOfAGate);
 }
 
-Ruling Rule(const Judgement& judgement, const Goal& goal, double p_adjusted,
-            double student_adjusted, std::size_t tests) {
+Ruling Rule(const Judgement& judgement, const Claim& claim, const Chance& adjusted,
+            std::size_t tests) {
   const std::size_t fewest = std::min(judgement.base_trials, judgement.trials);
   if (fewest < kVerdictTrialsMin) {
-    return {.verdict = v1::COMPARISON_VERDICT_INCONCLUSIVE,
-            .reason = fmt::format("{} {} of a kind {} a smoke test only; {} trials make a gate",
+    return {.reason = fmt::format("{} {} of a kind {} a smoke test only; {} trials make a gate",
                                   fewest, fewest == 1 ? "trial" : "trials",
                                   fewest == 1 ? "is" : "are", kTrialsOfAGate),
             .trials_needed = kTrialsOfAGate};
   }
-  const v1::ComparisonVerdict verdict = ByInterval(judgement.interval, goal);
-  if (verdict == v1::COMPARISON_VERDICT_INCONCLUSIVE) return Unclear(judgement, goal);
-  if (verdict == v1::COMPARISON_VERDICT_SAME) return {.verdict = verdict, .reason = ""};
-
-  const bool holds =
-      p_adjusted <= kAlpha || (judgement.test.separated && student_adjusted <= kAlpha);
-  if (holds) return {.verdict = verdict, .reason = ""};
-  Ruling ruling;
-  if (tests > 1) {
-    ruling.reason = fmt::format(
-        "the interval is clear of the margin, but among {} tests that can be chance (Holm: p "
-        "{:.2g})",
-        tests, p_adjusted);
-  } else {
-    ruling.reason = fmt::format(
-        "the interval is clear of the margin, but the ranks may be chance (p {:.2g})", p_adjusted);
-  }
-  return ruling;
+  const Place place = PlaceOf(judgement.interval, claim);
+  if (place == Place::kUnclear) return Unclear(judgement, claim);
+  const bool two_ends = claim.margin >= 0 || (claim.low > 0 && std::isfinite(claim.high));
+  if (place == Place::kInside && two_ends) return {.place = place, .reason = ""};
+  if (!IsSure(adjusted)) return MayBeChance(claim, adjusted, tests);
+  return {.place = place, .reason = ""};
 }
 
 }  // namespace labrack::compare

@@ -11,10 +11,14 @@
 // among all tests of the report (Holm): either by ranks, or, where the arms are separated and ranks
 // have no more to say, by the distance (Student's t on the logarithms). With fewer than
 // kVerdictTrialsMin trials an arm the verdict is always INCONCLUSIVE.
+//
+// Gates go through the same rule with bounds of their own. There chance is measured against the
+// bound (is it really beyond 1.5x?), and Holm counts the parts of one gate: one part suffices to
+// fail it. To pass, all parts must hold, each by itself, which needs no adjustment.
 #pragma once
 
 #include <cstdint>
-#include <optional>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -36,41 +40,69 @@ struct TrialValue {
 };
 using Series = std::vector<TrialValue>;
 
-// Paired when at least kPairsMin repeats have a trial in both; then trials without a partner are
-// left out.
-Arms MakeArms(const Series& base, const Series& test);
+// Whether trials with the same repeat number stood next to each other. In one run they did (the
+// plan interleaves the stacks); two runs were apart, and their numbers have nothing in common.
+enum class Repeats { kShared, kApart };
+
+// Paired when repeats are shared and at least kPairsMin of them have a trial in both; then trials
+// without a partner are left out. Otherwise every trial counts.
+Arms MakeArms(const Series& base, const Series& test, Repeats repeats);
+
+// What chance alone would do if the ratio were a certain one. p-values only; the tests of one
+// family are adjusted together.
+struct Chance {
+  Test test;
+  double student_p = 1;
+};
+Chance ChanceAt(const Arms& arms, double ratio);
+// Holm's over one family, both kinds of p.
+std::vector<Chance> HolmAdjusted(std::vector<Chance> family);
 
 struct Judgement {
+  Arms arms;
   double base_median = 0;
   double median = 0;
   double ratio = 0;       // median / base_median
   Interval interval;      // NaN below two trials an arm
   double variation = 0;   // noise between trials
   double detectable = 0;  // NaN below two trials an arm
-  Test test;
-  double student_p = 1;
+  Chance chance;          // of no difference at all
   std::size_t base_trials = 0;
   std::size_t trials = 0;
   bool paired = false;
 };
 
 // Both series must have a value each, all finite and positive.
-Judgement Judge(const Series& base, const Series& test, Seed seed);
+Judgement Judge(const Series& base, const Series& test, Repeats repeats, Seed seed);
 
-struct Goal {
-  bool lower_is_better = false;
-  double margin = 0;
+// Where a ratio is claimed to lie, and what chance is measured against when the interval lies
+// beyond a bound: no difference for rows of a table, the bound itself for gates.
+struct Claim {
+  double low = 0;  // 0: no lower bound
+  double high = std::numeric_limits<double>::infinity();
+  double null_low = 1;
+  double null_high = 1;
+  double margin = -1;  // of a row: its bounds are 1 -+ margin; negative for gates
 };
+Claim RowClaim(double margin);
+Claim GateClaim(double low, double high);
+
+// Bounds belong to "inside".
+enum class Place { kUnclear, kBelow, kInside, kAbove };
+Place PlaceOf(const Interval& interval, const Claim& claim);
 
 struct Ruling {
-  v1::ComparisonVerdict verdict = v1::COMPARISON_VERDICT_INCONCLUSIVE;
-  std::string reason;               // of INCONCLUSIVE
-  std::uint32_t trials_needed = 0;  // an arm, in all; 0: not known
+  Place place = Place::kUnclear;
+  std::string reason;               // of kUnclear
+  std::uint32_t trials_needed = 0;  // of kUnclear: an arm, in all; 0: not known
 };
 
-// `p_adjusted` and `student_adjusted`: Holm's, over the tests of the report.
-Ruling Rule(const Judgement& judgement, const Goal& goal, double p_adjusted,
-            double student_adjusted, std::size_t tests);
+// The one rule for rows and gates. `adjusted`: at the null of the side where the interval lies,
+// among `tests` tests. A range with two ends holds by its interval alone (equivalence).
+Ruling Rule(const Judgement& judgement, const Claim& claim, const Chance& adjusted,
+            std::size_t tests);
+
+v1::ComparisonVerdict VerdictOf(Place place, bool lower_is_better);
 
 // Trials an arm after which an interval that is now `interval` would probably (80 %) lie clear of
 // `bound`; 0 when that cannot be said.

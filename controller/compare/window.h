@@ -27,6 +27,7 @@ namespace labrack::compare {
 
 // One host's part of a step. `result` must outlive this.
 struct HostStep {
+  std::string agent_id = {};
   std::string host_name;
   const v1::StepResult* result = nullptr;
   // When the clients started: with the warm-up, or with the measurement where there is none.

@@ -12,6 +12,7 @@
 #include "controller/compare/series.h"
 #include "controller/compare/validity.h"
 #include "proto/convert/convert.h"
+#include "proto/convert/names.h"
 #include "storage/base/histogram.h"
 
 namespace labrack::report {
@@ -350,7 +351,7 @@ Json FioJob(const StepRow& row) {
   }
   const v1::CpuUse& cpu = row.step->cpu();
   const double wall = static_cast<double>(row.measured_ns());
-  Json job = {{"jobname", compare::CellName(row.cell()) + "/" + row.step->step()},
+  Json job = {{"jobname", convert::CellName(row.cell()) + "/" + row.step->step()},
               {"groupid", row.trial->trial->summary().index()},
               {"error", row.trial->assessment.valid() ? 0 : 1}};
   job["job options"] = {{"name", row.step->step()},

@@ -33,10 +33,17 @@ std::string TimeStamp(std::int64_t wall_ns) {
                      parts.tm_mday, parts.tm_hour, parts.tm_min, parts.tm_sec);
 }
 
+// As outcome.h: what --strict does not let pass.
+bool IsOpen(const v1::ComparisonRow& row) {
+  return row.verdict() == v1::COMPARISON_VERDICT_INCONCLUSIVE ||
+         (row.primary() && row.verdict() == v1::COMPARISON_VERDICT_NOT_JUDGED);
+}
+
 Case RowCase(const v1::Report& report, const v1::ComparisonRow& row, bool strict) {
   Case result;
-  result.name =
-      fmt::format("{} {} {} vs {}", CellTitle(row), row.metric(), row.stack(), row.base());
+  // Names are the same in every build: the base of two runs is a run's id, which is not.
+  result.name = fmt::format("{} {} {}", CellTitle(row), row.metric(), row.stack());
+  if (!report.has_test_run()) result.name += " vs " + row.base();
   const std::string word = VerdictWord(row.verdict());
   const std::string figures =
       fmt::format("{} against {}, change {}, 95 % interval {}, {} trials",
@@ -48,8 +55,7 @@ Case RowCase(const v1::Report& report, const v1::ComparisonRow& row, bool strict
   if (row.verdict() == v1::COMPARISON_VERDICT_WORSE && report.has_test_run()) {
     result.end = CaseEnd::kFailure;
     result.type = "PerfRegression";
-  } else if (row.verdict() == v1::COMPARISON_VERDICT_INCONCLUSIVE && strict &&
-             report.gates().empty()) {
+  } else if (IsOpen(row) && strict && report.gates().empty()) {
     result.end = CaseEnd::kFailure;
     result.type = "Inconclusive";
     result.message = row.reason();
@@ -94,7 +100,7 @@ Case SkippedCase(const v1::Report& report, const v1::SkippedItem& item) {
   result.message = item.reason().empty() ? item.kind() : item.reason().substr(0, line_end);
   if (line_end != std::string::npos) result.text = item.reason();
   result.properties = {{"kind", item.kind()}};
-  if (item.kind() == "unsupported" || item.kind() == "pending") {
+  if (item.kind() == "unsupported" || item.kind() == "pending" || item.kind() == "different") {
     result.end = CaseEnd::kSkipped;
   } else if (item.kind() == "mismatch") {
     result.end = CaseEnd::kFailure;

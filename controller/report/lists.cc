@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "controller/report/text_table.h"
+#include "proto/convert/names.h"
 #include "storage/base/units.h"
 
 namespace labrack::report {
@@ -56,12 +57,6 @@ const v1::PlannedCell* CellOf(const v1::Plan& plan, std::uint32_t index) {
   return nullptr;
 }
 
-std::string CellText(const v1::PlannedCell& cell) {
-  std::string text = cell.stack().name() + "/" + cell.workload().name();
-  if (!cell.parameters_text().empty()) text += " " + cell.parameters_text();
-  return text;
-}
-
 std::string PlanHead(const v1::Plan& plan) {
   std::string text =
       fmt::format("plan of {}   seed {}\n", Printable(plan.playbook_name()), plan.seed());
@@ -93,9 +88,9 @@ std::string PlanCells(const v1::Plan& plan) {
                    {.title = "HOSTS", .align = Align::kRight},
                    {.title = "TRIALS", .align = Align::kRight},
                    {.title = "NOTE"}});
+  std::map<std::uint32_t, std::size_t> trials_of;
+  for (const v1::PlannedTrial& trial : plan.trials()) ++trials_of[trial.cell()];
   for (const v1::PlannedCell& cell : plan.cells()) {
-    const auto trials = std::ranges::count_if(
-        plan.trials(), [&](const v1::PlannedTrial& trial) { return trial.cell() == cell.index(); });
     std::string note;
     // Protobuf maps have no order of their own.
     const std::map<std::string, std::string> stand_ins(cell.stand_ins().begin(),
@@ -103,8 +98,8 @@ std::string PlanCells(const v1::Plan& plan) {
     for (const auto& [agent, reason] : stand_ins) {
       note += fmt::format("{}{}: {}", note.empty() ? "" : "; ", agent, reason);
     }
-    table.AddRow({CellText(cell), std::to_string(cell.agent_ids_size()), std::to_string(trials),
-                  note.empty() ? "-" : note});
+    table.AddRow({convert::CellName(cell), std::to_string(cell.agent_ids_size()),
+                  std::to_string(trials_of[cell.index()]), note.empty() ? "-" : note});
   }
   return "\n" + table.Format(kColumnsMax);
 }
@@ -124,7 +119,8 @@ std::string PlanTrials(const v1::Plan& plan) {
     if (trial.repeat() != repeat) flush();
     repeat = trial.repeat();
     const v1::PlannedCell* cell = CellOf(plan, trial.cell());
-    line += (line.empty() ? "" : ", ") + (cell == nullptr ? "?" : Printable(CellText(*cell)));
+    line +=
+        (line.empty() ? "" : ", ") + (cell == nullptr ? "?" : Printable(convert::CellName(*cell)));
     ++shown;
   }
   flush();

@@ -132,6 +132,8 @@ std::string FormatMarkdown(const v1::Report& report, bool strict) {
         "Holm over {} tests; smallest effect that these trials find: {} (80 % power).\n\n",
         report.tests_count(), detectable);
   }
+  const std::string done = DoneRatesText(report);
+  if (!done.empty()) text += Escaped(done) + "\n\n";
   text += Gates(report) + Lists(report);
   return text + "**" + ClosingVerdict(report, strict) + "** " + ClosingText(report, strict) + "\n";
 }

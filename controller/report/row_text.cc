@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <set>
+#include <tuple>
 
 #include <fmt/format.h>
 
@@ -14,6 +16,8 @@ namespace {
 
 constexpr double kFactorFrom = 3;         // "3.2x" reads better than "+220 %"
 constexpr double kDecimalBelow = 0.0995;  // "+1.4 %", but "+31 %"
+// From here on the common window is the whole, and the other rates say nothing else.
+constexpr double kOverlapPlain = 0.95;
 constexpr std::uint32_t kTrialsSuggestedMax = 100;
 
 std::string SignedPercent(double share, bool decimal) {
@@ -33,27 +37,28 @@ Nanoseconds ToNanoseconds(double ns) {
 
 bool Compared(const v1::ComparisonRow& row) { return row.verdict() != v1::COMPARISON_VERDICT_BASE; }
 
-bool SameLine(const v1::ComparisonRow& a, const v1::ComparisonRow& b) {
-  return a.workload() == b.workload() && a.parameters() == b.parameters() &&
-         a.metric() == b.metric() && a.host() == b.host();
-}
+// Rows of one cell and metric stand under each other, one a stack.
+using LineKey = std::pair<std::string, std::string>;
+LineKey LineOf(const v1::ComparisonRow& row) { return {CellTitle(row), row.metric()}; }
 
 // Cells and, within them, metrics in the order of their first rows; so that the stacks stand one
 // under the other.
 std::vector<const v1::ComparisonRow*> ByCellAndMetric(
     const std::vector<const v1::ComparisonRow*>& rows) {
-  std::vector<const v1::ComparisonRow*> ordered;
-  std::vector<bool> taken(rows.size());
-  for (std::size_t cell = 0; cell < rows.size(); ++cell) {
-    for (std::size_t metric = cell; metric < rows.size(); ++metric) {
-      if (CellTitle(*rows[metric]) != CellTitle(*rows[cell])) continue;
-      for (std::size_t i = metric; i < rows.size(); ++i) {
-        if (taken[i] || !SameLine(*rows[i], *rows[metric])) continue;
-        taken[i] = true;
-        ordered.push_back(rows[i]);
-      }
-    }
+  std::map<std::string, std::size_t> cell_places;
+  std::map<LineKey, std::size_t> line_places;
+  using Place = std::tuple<std::size_t, std::size_t, std::size_t>;  // cell, line, row
+  std::vector<std::pair<Place, const v1::ComparisonRow*>> placed;
+  for (const v1::ComparisonRow* row : rows) {
+    const std::size_t cell =
+        cell_places.try_emplace(CellTitle(*row), cell_places.size()).first->second;
+    const std::size_t line =
+        line_places.try_emplace(LineOf(*row), line_places.size()).first->second;
+    placed.push_back({{cell, line, placed.size()}, row});
   }
+  std::ranges::sort(placed);
+  std::vector<const v1::ComparisonRow*> ordered;
+  for (const auto& [place, row] : placed) ordered.push_back(row);
   return ordered;
 }
 
@@ -104,6 +109,8 @@ std::string VerdictWord(v1::ComparisonVerdict verdict) {
       return "UNSURE";
     case v1::COMPARISON_VERDICT_BASE:
       return "base";
+    case v1::COMPARISON_VERDICT_NOT_JUDGED:
+      return "NOT JUDGED";
     default:
       return "-";
   }
@@ -114,13 +121,14 @@ std::string CellTitle(const v1::ComparisonRow& row) {
 }
 
 std::vector<const v1::ComparisonRow*> ShownRows(const v1::Report& report) {
+  std::set<LineKey> compared;
+  for (const v1::ComparisonRow& row : report.rows()) {
+    if (row.host().empty() && Compared(row)) compared.insert(LineOf(row));
+  }
   std::vector<const v1::ComparisonRow*> shown;
   for (const v1::ComparisonRow& row : report.rows()) {
     if (!row.host().empty()) continue;
-    const auto compared = [&](const v1::ComparisonRow& other) {
-      return Compared(other) && SameLine(row, other);
-    };
-    if (!Compared(row) && std::ranges::any_of(report.rows(), compared)) continue;
+    if (!Compared(row) && compared.contains(LineOf(row))) continue;
     shown.push_back(&row);
   }
   return ByCellAndMetric(shown);
@@ -134,6 +142,7 @@ Counts CountVerdicts(const v1::Report& report) {
     counts.worse += row.verdict() == v1::COMPARISON_VERDICT_WORSE ? 1 : 0;
     counts.same += row.verdict() == v1::COMPARISON_VERDICT_SAME ? 1 : 0;
     counts.unsure += row.verdict() == v1::COMPARISON_VERDICT_INCONCLUSIVE ? 1 : 0;
+    counts.not_judged += row.verdict() == v1::COMPARISON_VERDICT_NOT_JUDGED ? 1 : 0;
   }
   return counts;
 }
@@ -183,11 +192,22 @@ std::string DetectableText(const v1::Report& report) {
   return low == high ? low : low + " to " + high;
 }
 
+std::string DoneRatesText(const v1::Report& report) {
+  if (report.overlap_min() < 0 || report.overlap_min() >= kOverlapPlain) return "";
+  std::string text;
+  for (const v1::ComparisonRow* row : ShownRows(report)) {
+    if (!row->primary() || !std::isfinite(row->first_done_median())) continue;
+    text += fmt::format("{}{} {} {}, {}", text.empty() ? "" : "; ", CellTitle(*row), row->stack(),
+                        FormatValue(row->first_done_median(), row->unit()),
+                        FormatValue(row->last_done_median(), row->unit()));
+  }
+  return text.empty() ? "" : "rates until the first and until the last host was done: " + text;
+}
+
 std::size_t Footnotes::Number(const std::string& text) {
-  const auto found = std::ranges::find(texts_, text);
-  if (found != texts_.end()) return static_cast<std::size_t>(found - texts_.begin()) + 1;
-  texts_.push_back(text);
-  return texts_.size();
+  const auto [place, is_new] = numbers_.try_emplace(text, texts_.size() + 1);
+  if (is_new) texts_.push_back(text);
+  return place->second;
 }
 
 std::string ClosingVerdict(const v1::Report& report, bool strict) {
@@ -198,8 +218,10 @@ std::string ClosingVerdict(const v1::Report& report, bool strict) {
 std::string ClosingText(const v1::Report& report, bool strict) {
   const Counts counts = CountVerdicts(report);
   const int code = strict ? report.exit_code_strict() : report.exit_code();
-  return fmt::format("{} worse  {} better  {} same  {} unsure   exit {} ({})", counts.worse,
-                     counts.better, counts.same, counts.unsure, code,
+  const std::string not_judged =
+      counts.not_judged == 0 ? "" : fmt::format("  {} not judged", counts.not_judged);
+  return fmt::format("{} worse  {} better  {} same  {} unsure{}   exit {} ({})", counts.worse,
+                     counts.better, counts.same, counts.unsure, not_judged, code,
                      ExitCodeMeaning(static_cast<ExitCode>(code)));
 }
 

@@ -1,6 +1,7 @@
 // What rows of a report look like in words: shared by the terminal's table, Markdown and JUnit.
 #pragma once
 
+#include <map>
 #include <string>
 #include <vector>
 
@@ -15,7 +16,7 @@ std::string FormatValue(double value, const std::string& unit);
 std::string FormatChange(double ratio);
 // "[+27, +35]" in per cent, or "[3.1x, 3.4x]"; "-" for NaN.
 std::string FormatInterval(const v1::ComparisonRow& row);
-// BETTER, WORSE, SAME, UNSURE, "base", or "-" where nothing was compared.
+// BETTER, WORSE, SAME, UNSURE, NOT JUDGED, "base".
 std::string VerdictWord(v1::ComparisonVerdict verdict);
 // "pages block=4KiB".
 std::string CellTitle(const v1::ComparisonRow& row);
@@ -29,6 +30,7 @@ struct Counts {
   int worse = 0;
   int same = 0;
   int unsure = 0;
+  int not_judged = 0;
 };
 Counts CountVerdicts(const v1::Report& report);
 
@@ -37,6 +39,9 @@ Counts CountVerdicts(const v1::Report& report);
 std::string GeomeanText(const v1::Report& report);
 // The effects that the trials could have seen: "1.2 % to 5.3 %". Empty when nothing was compared.
 std::string DetectableText(const v1::Report& report);
+// Beside rates over a common window that was short: "rates until the first and until the last host
+// was done: copy xfs 1.2 GiB/s, 0.9 GiB/s". Empty when the hosts worked together.
+std::string DoneRatesText(const v1::Report& report);
 
 // Numbers for texts that several rows share.
 class Footnotes {
@@ -47,6 +52,7 @@ class Footnotes {
 
  private:
   std::vector<std::string> texts_;
+  std::map<std::string, std::size_t> numbers_;
 };
 
 // "2 worse  1 better  3 same  1 unsure   exit 1".

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 
 #include <fmt/format.h>
 
@@ -51,6 +52,7 @@ Ink InkOf(v1::ComparisonVerdict verdict) {
     case v1::COMPARISON_VERDICT_WORSE:
       return Ink::kBad;
     case v1::COMPARISON_VERDICT_INCONCLUSIVE:
+    case v1::COMPARISON_VERDICT_NOT_JUDGED:
       return Ink::kUnsure;
     default:
       return Ink::kPlain;
@@ -225,16 +227,19 @@ std::string Head(const v1::Report& report) {
 
 // Hosts that say something else than all hosts together; the others are only counted.
 std::string HostRows(const v1::Report& report, const Style& style) {
+  std::map<std::pair<std::string, std::string>, v1::ComparisonVerdict> over_all;
+  for (const v1::ComparisonRow& row : report.rows()) {
+    if (row.host().empty() && row.primary()) {
+      over_all.try_emplace({row.stack(), CellTitle(row)}, row.verdict());
+    }
+  }
   std::vector<Line> lines;
   int agree = 0;
   int hidden = 0;
   for (const v1::ComparisonRow& row : report.rows()) {
     if (row.host().empty() || !row.primary() || IsBase(row)) continue;
-    const auto over_all = std::ranges::find_if(report.rows(), [&](const v1::ComparisonRow& other) {
-      return other.host().empty() && other.primary() && other.stack() == row.stack() &&
-             CellTitle(other) == CellTitle(row);
-    });
-    if (over_all != report.rows().end() && over_all->verdict() == row.verdict()) {
+    const auto together = over_all.find({row.stack(), CellTitle(row)});
+    if (together != over_all.end() && together->second == row.verdict()) {
       ++agree;
     } else if (static_cast<int>(lines.size()) == kHostRowsShownMax) {
       ++hidden;
@@ -263,6 +268,8 @@ std::string Explanations(const v1::Report& report, const Footnotes& footnotes) {
                     report.tests_count(), report.tests_count() == 1 ? "test" : "tests", detectable),
         kColumnsMax);
   }
+  const std::string done = DoneRatesText(report);
+  if (!done.empty()) text += Wrapped("", Printable(done), kColumnsMax);
   for (std::size_t i = 0; i < footnotes.texts().size(); ++i) {
     text += Wrapped(fmt::format("{:<2} ", i + 1), Printable(footnotes.texts()[i]), kColumnsMax);
   }

@@ -156,8 +156,10 @@ TEST(CompareReportTest, PercentileNeedsTenSamplesAboveInEveryTrial) {
   v1::Report report = MakeReport(run.Build(), nullptr);
   const v1::ComparisonRow* row = Row(report, "b", "p99 write");
   ASSERT_NE(row, nullptr);
-  EXPECT_EQ(row->verdict(), v1::COMPARISON_VERDICT_INCONCLUSIVE);
+  EXPECT_EQ(row->verdict(), v1::COMPARISON_VERDICT_NOT_JUDGED);
   EXPECT_THAT(row->reason(), HasSubstr("1 of 6 trials of b have no value: fewer than 10 samples"));
+  // More trials would not help, so it is no part of --strict.
+  EXPECT_EQ(report.exit_code_strict(), 0);
   for (int trial = 0; trial < 12; ++trial) thin(trial);
   report = MakeReport(run.Build(), nullptr);
   EXPECT_EQ(Row(report, "b", "p99 write"), nullptr);
@@ -276,7 +278,12 @@ TEST(CompareReportTest, HostsThatCannotDoAStackAreLeftOutOnBothSides) {
   const std::uint32_t ext4 =
       run.AddCell("ext4", RunRecordBuilder::SyncPages("pages"), {RunRecordBuilder::PagesStep()});
   run.playbook().set_base("ext4");
-  run.record().mutable_plan()->add_notes("zfs is skipped on agent-st-02: zpool is not installed");
+  v1::PlannedSkip& skip = *run.record().mutable_plan()->add_skips();
+  skip.set_stack("zfs");
+  skip.set_agent_id("agent-st-02");
+  skip.set_reason("zpool is not installed");
+  // Left out by the playbook: nothing that a host cannot do.
+  run.playbook().add_stacks()->set_name("excluded");
   for (std::uint32_t repeat = 0; repeat < 6; ++repeat) {
     run.AddTrial({.cell = ext4, .repeat = repeat, .rate = 1000.0 + repeat});
     run.AddTrial({.cell = zfs, .repeat = repeat, .rate = 1000.0 + 2 * repeat});
@@ -289,6 +296,81 @@ TEST(CompareReportTest, HostsThatCannotDoAStackAreLeftOutOnBothSides) {
   EXPECT_EQ(report.skipped(0).what(), "zfs on st-02");
   EXPECT_THAT(report.skipped(0).reason(), HasSubstr("zpool is not installed"));
   EXPECT_EQ(report.exit_code(), 0);
+  EXPECT_EQ(report.exit_code_strict(), 0);
+  skip.add_cells("zfs/pages block=4KiB");
+  EXPECT_EQ(MakeReport(run.Build(), nullptr).skipped(0).what(), "zfs/pages block=4KiB on st-02");
+}
+
+TEST(CompareReportTest, TheFirstStackThatRunsIsTheBase) {
+  RunRecordBuilder run = MakeRun({.arms = {{.stack = "xfs"}, {.stack = "btrfs", .rate = 700}}});
+  // zfs stands first in the playbook, and was skipped on all hosts.
+  v1::Playbook& playbook = run.playbook();
+  playbook.add_stacks()->set_name("zfs");
+  playbook.mutable_stacks()->SwapElements(0, 2);
+  playbook.mutable_stacks()->SwapElements(1, 2);
+  v1::Report report = MakeReport(run.Build(), nullptr);
+  EXPECT_EQ(Row(report, "btrfs", "operations")->base(), "xfs");
+  EXPECT_EQ(Row(report, "btrfs", "operations")->verdict(), v1::COMPARISON_VERDICT_WORSE);
+  EXPECT_EQ(report.exit_code_strict(), 0);
+  // Records from before plans refused that: not judged, and never a success under --strict.
+  playbook.set_base("zfs");
+  report = MakeReport(run.Build(), nullptr);
+  EXPECT_EQ(Row(report, "btrfs", "operations")->verdict(), v1::COMPARISON_VERDICT_NOT_JUDGED);
+  EXPECT_THAT(Row(report, "btrfs", "operations")->reason(), HasSubstr("zfs was not run"));
+  EXPECT_EQ(report.exit_code(), 0);
+  EXPECT_EQ(report.exit_code_strict(), ToInt(ExitCode::kInconclusive));
+}
+
+// Six trials of which each is slower, five by little and one by much: the ranks say p 0.031, the
+// distance says little. One such test is a finding, two are not.
+RunRecordBuilder BarelySlower(int parameters) {
+  RunRecordBuilder run("made-up");
+  run.AddHost("st-01");
+  run.playbook().set_margin(0);
+  for (int i = 0; i < parameters; ++i) {
+    for (const char* stack : {"a", "b"}) {
+      run.AddCell(stack, RunRecordBuilder::Exec("untar"), {RunRecordBuilder::ExecStep()},
+                  "n=" + std::to_string(i));
+    }
+  }
+  for (std::uint32_t repeat = 0; repeat < 6; ++repeat) {
+    for (std::uint32_t i = 0; i < static_cast<std::uint32_t>(parameters); ++i) {
+      run.AddTrial({.cell = 2 * i, .repeat = repeat, .rate = 10});
+      const double slower = repeat == 5 ? 1.2 : 1.01 + 0.001 * repeat;
+      run.AddTrial({.cell = 2 * i + 1, .repeat = repeat, .rate = 10 * slower});
+    }
+  }
+  v1::Gate& gate = *run.playbook().add_gates();
+  gate.set_not_slower("b");
+  gate.set_than("a");
+  gate.set_on("untar");
+  gate.set_within(0.001);
+  return run;
+}
+
+TEST(CompareReportTest, WhatOneTestShowsTwoTestsMayShowByChance) {
+  v1::Report report = MakeReport(BarelySlower(1).Build(), nullptr);
+  EXPECT_EQ(Row(report, "b", "wall")->verdict(), v1::COMPARISON_VERDICT_WORSE);
+  EXPECT_EQ(report.gates(0).outcome(), "FAILED") << report.gates(0).detail();
+  report = MakeReport(BarelySlower(2).Build(), nullptr);
+  EXPECT_EQ(Row(report, "b", "wall")->verdict(), v1::COMPARISON_VERDICT_INCONCLUSIVE);
+  EXPECT_THAT(Row(report, "b", "wall")->reason(), HasSubstr("among 2 tests"));
+  EXPECT_EQ(report.gates(0).outcome(), "INCONCLUSIVE");
+  EXPECT_THAT(report.gates(0).detail(), HasSubstr("among 2 tests that can be chance"));
+}
+
+// Hosts whose windows overlap by half: the compared rate and the two others are all there.
+TEST(CompareReportTest, RatesUntilTheFirstAndTheLastHostWasDoneStandBeside) {
+  RunRecordBuilder run = MakeRun({.arms = {{.stack = "a"}}, .trials = 1, .hosts = 2, .noise = 0});
+  v1::StepResult& step =
+      *run.record().mutable_trials(0)->mutable_assignments(1)->mutable_result()->mutable_steps(0);
+  step.set_measure_end_mono_ns(step.measure_end_mono_ns() + 10'000'000'000);
+  step.mutable_intervals(1)->set_end_mono_ns(step.measure_end_mono_ns());
+  const v1::Report report = MakeReport(run.Build(), nullptr);
+  EXPECT_NEAR(Row(report, "a", "operations")->last_done_median(), 1000, 1);  // 20,000 in 20 s
+  EXPECT_NEAR(Row(report, "a", "operations")->first_done_median(),
+              Row(report, "a", "operations")->median(), 1);
+  EXPECT_TRUE(std::isnan(Row(report, "a", "operations", "st-01")->last_done_median()));
 }
 
 TEST(CompareReportTest, TwoRunsCompareTheirCommonCellsAndWorseFails) {
@@ -311,15 +393,73 @@ TEST(CompareReportTest, TwoRunsCompareTheirCommonCellsAndWorseFails) {
   EXPECT_EQ(Row(report, "b", "operations")->base(), "r-7f3a");
   EXPECT_EQ(Row(report, "new", "operations"), nullptr);
   ASSERT_EQ(report.skipped_size(), 2);
-  EXPECT_EQ(report.skipped(0).reason(), "only in r-8000");
-  EXPECT_EQ(report.skipped(1).reason(), "only in r-7f3a");
+  EXPECT_EQ(report.skipped(0).reason(), "only in the test run");
+  EXPECT_EQ(report.skipped(1).reason(), "only in the base run");
   EXPECT_EQ(report.verdict(), "FAILED");
   EXPECT_EQ(report.exit_code(), 1);
   EXPECT_THAT(report.environment(report.environment_size() - 1).text(),
               HasSubstr("kernel differs between the runs on st-01: base Linux 6.1.0-18-amd64, test "
                         "Linux 6.1.0-20-amd64"));
-  ASSERT_EQ(report.warnings_size(), 1);
+  ASSERT_EQ(report.warnings_size(), 2);
   EXPECT_EQ(report.warnings(0).code(), "LW205");
+  EXPECT_EQ(report.warnings(1).code(), "LW209");  // two runs are never interleaved
+}
+
+TEST(CompareReportTest, TwoRunsUseAllTheirTrialsAndPairNone) {
+  const v1::RunRecord base = MakeRun({.arms = {{.stack = "a"}}, .trials = 10}).Build();
+  const v1::RunRecord test = MakeRun({.arms = {{.stack = "a"}}, .trials = 6}).Build();
+  const v1::Report report = MakeReport(base, &test);
+  EXPECT_EQ(Row(report, "a", "operations")->base_trials(), 10u);
+  EXPECT_EQ(Row(report, "a", "operations")->trials(), 6u);
+  EXPECT_EQ(Row(report, "a", "operations")->base_median(),
+            Row(MakeReport(base, nullptr), "a", "operations")->median());
+}
+
+// `--set size=...` or a changed playbook: the same names, another experiment.
+TEST(CompareReportTest, CellsOfOneNameThatDoOtherThingsAreNotCompared) {
+  const v1::RunRecord base = MakeRun({.arms = {{.stack = "a"}, {.stack = "b"}}}).Build();
+  v1::RunRecord test = base;
+  test.mutable_plan()->mutable_cells(0)->mutable_workload()->mutable_sync_pages()->set_size(4096);
+  v1::Report report = MakeReport(base, &test);
+  EXPECT_EQ(Row(report, "a", "operations"), nullptr);
+  ASSERT_NE(Row(report, "b", "operations"), nullptr);
+  ASSERT_EQ(report.skipped_size(), 1);
+  EXPECT_EQ(report.skipped(0).kind(), "different");
+  EXPECT_EQ(report.skipped(0).reason(), "not the same cell: workload.sync_pages.size: 2KiB, 4KiB");
+  EXPECT_EQ(report.exit_code(), 0);
+  EXPECT_EQ(report.exit_code_strict(), ToInt(ExitCode::kInconclusive));
+
+  test.mutable_plan()->mutable_cells(1)->mutable_disks()->set_count(3);
+  report = MakeReport(base, &test);
+  EXPECT_EQ(report.rows_size(), 0);
+  EXPECT_THAT(report.skipped(1).reason(), HasSubstr("disks.count: 0, 3"));
+  EXPECT_EQ(report.warnings(report.warnings_size() - 1).code(), "LW211");
+  EXPECT_EQ(report.exit_code(), ToInt(ExitCode::kNothingRan));
+}
+
+TEST(CompareReportTest, StacksAndPlaybooksThatDifferAreSaid) {
+  v1::RunRecord base = MakeRun({.arms = {{.stack = "a"}}}).Build();
+  base.mutable_plan()->mutable_cells(0)->mutable_stack()->mutable_host()->mutable_ext4();
+  base.mutable_plan()->set_playbook_sha256("0123456789abcdef");
+  v1::RunRecord test = base;
+  test.mutable_plan()
+      ->mutable_cells(0)
+      ->mutable_stack()
+      ->mutable_host()
+      ->mutable_ext4()
+      ->add_mount_options("data=journal");
+  test.mutable_plan()->set_playbook_sha256("fedcba9876543210");
+  const v1::Report report = MakeReport(base, &test);
+  ASSERT_NE(Row(report, "a", "operations"), nullptr);
+  std::vector<std::string> codes;
+  for (const v1::Warning& warning : report.warnings()) codes.push_back(warning.code());
+  EXPECT_THAT(codes, ::testing::ElementsAre("LW209", "LW210"));
+  const int lines = report.environment_size();
+  EXPECT_EQ(report.environment(lines - 2).text(),
+            "stack a differs between the runs (base, test): host.ext4.mount_options: (none), "
+            "[data=journal]");
+  EXPECT_EQ(report.environment(lines - 1).text(),
+            "the playbook differs between the runs: sha256 base 0123456789ab, test fedcba987654");
 }
 
 TEST(CompareReportTest, WarningsAreSaidOncePerCellAndDifferencesOfHostsAreTold) {
@@ -442,6 +582,59 @@ TEST_F(CompareGateTest, Verified) {
   EXPECT_EQ(Only().outcome(), "FAILED");
   EXPECT_EQ(exit_code_, 1);
   EXPECT_THAT(Only().detail(), HasSubstr("trial 5 (b/pages) on st-01: byte 4096 of f"));
+}
+
+TEST_F(CompareGateTest, TrialsWithoutAValueDecideNothing) {
+  v1::Gate& gate = AddGate(run_);
+  gate.set_faster("b");
+  gate.set_than("a");
+  for (int trial : {1, 4}) {  // of b: its primary figure is not positive in two of six
+    v1::StepResult& step = *run_.record()
+                                .mutable_trials(trial)
+                                ->mutable_assignments(0)
+                                ->mutable_result()
+                                ->mutable_steps(0);
+    step.add_figures()->set_name("score");
+  }
+  for (v1::TrialRecord& trial : *run_.record().mutable_trials()) {
+    v1::StepResult& step = *trial.mutable_assignments(0)->mutable_result()->mutable_steps(0);
+    step.set_primary(v1::PRIMARY_METRIC_FIGURE);
+    if (!step.figures().empty()) continue;
+    step.add_figures()->set_name("score");
+    step.mutable_figures(0)->set_value(trial.summary().cell() == 1 ? 200 : 100);
+  }
+  EXPECT_EQ(Only().outcome(), "INCONCLUSIVE");
+  EXPECT_THAT(Only().detail(), HasSubstr("2 of 6 trials of b/pages have no value"));
+}
+
+TEST(CompareGateTrialsTest, LatencyGatesNeedSixTrials) {
+  for (std::uint32_t trials : {5u, 6u}) {
+    RunRecordBuilder run = MakeRun({.arms = {{.stack = "a"}}, .trials = trials});
+    v1::Gate& gate = AddGate(run);
+    gate.set_latency("a");
+    gate.set_on("pages");
+    gate.set_below(2'000'000);
+    const v1::Report report = MakeReport(run.Build(), nullptr);
+    EXPECT_EQ(report.gates(0).outcome(), trials < 6 ? "INCONCLUSIVE" : "PASSED");
+  }
+}
+
+// A mismatch on the other host is no fault of the one that the gate names.
+TEST(CompareGateTrialsTest, VerifiedOnOneHostLooksAtThatHost) {
+  RunRecordBuilder run = MakeRun({.arms = {{.stack = "a"}}, .trials = 4, .hosts = 2});
+  v1::Gate& gate = AddGate(run);
+  gate.set_verified(v1::GATE_VERIFIED_ALL);
+  gate.set_host("st-01");
+  run.record().mutable_trials(2)->mutable_assignments(1)->mutable_result()->set_verified(
+      v1::VERIFY_OUTCOME_MISMATCHED);
+  run.record().mutable_trials(3)->mutable_assignments(1)->clear_result();
+  v1::Report report = MakeReport(run.Build(), nullptr);
+  EXPECT_EQ(report.gates(0).outcome(), "PASSED");
+  EXPECT_EQ(report.gates(0).detail(), "4 results read back right");
+  gate.set_host("agent-st-02");
+  report = MakeReport(run.Build(), nullptr);
+  EXPECT_EQ(report.gates(0).outcome(), "FAILED");
+  EXPECT_THAT(report.gates(0).detail(), HasSubstr("on st-02"));
 }
 
 TEST_F(CompareGateTest, WhatIsNotThereCannotPass) {

@@ -19,55 +19,82 @@ Judgement With(double low, double ratio, double high, std::size_t trials = 6) {
   judgement.ratio = ratio;
   judgement.interval = {low, high};
   judgement.base_trials = judgement.trials = trials;
-  judgement.test = {.p = 0.002, .separated = true};
-  judgement.student_p = 0.001;
+  judgement.chance = {.test = {.p = 0.002, .separated = true}, .student_p = 0.001};
   return judgement;
 }
 
-v1::ComparisonVerdict VerdictOf(const Judgement& judgement, bool lower_is_better = false) {
-  return Rule(judgement, {.lower_is_better = lower_is_better, .margin = 0.03}, 0.01, 0.01, 1)
-      .verdict;
+Chance ByChance(double p, double student_p, bool separated = true) {
+  return {.test = {.p = p, .separated = separated}, .student_p = student_p};
+}
+
+v1::ComparisonVerdict VerdictBy(const Judgement& judgement, bool lower_is_better = false) {
+  return VerdictOf(Rule(judgement, RowClaim(0.03), ByChance(0.01, 0.01), 1).place, lower_is_better);
 }
 
 TEST(CompareVerdictTest, TheIntervalAndTheMarginDecide) {
-  EXPECT_EQ(VerdictOf(With(1.04, 1.10, 1.2)), v1::COMPARISON_VERDICT_BETTER);
-  EXPECT_EQ(VerdictOf(With(1.04, 1.10, 1.2), true), v1::COMPARISON_VERDICT_WORSE);
-  EXPECT_EQ(VerdictOf(With(0.8, 0.9, 0.96)), v1::COMPARISON_VERDICT_WORSE);
-  EXPECT_EQ(VerdictOf(With(0.8, 0.9, 0.96), true), v1::COMPARISON_VERDICT_BETTER);
-  EXPECT_EQ(VerdictOf(With(0.98, 1.00, 1.02)), v1::COMPARISON_VERDICT_SAME);
-  EXPECT_EQ(VerdictOf(With(1.01, 1.02, 1.025)), v1::COMPARISON_VERDICT_SAME);
-  EXPECT_EQ(VerdictOf(With(1.01, 1.04, 1.08)), v1::COMPARISON_VERDICT_INCONCLUSIVE);
-  EXPECT_EQ(VerdictOf(With(0.9, 1.0, 1.1)), v1::COMPARISON_VERDICT_INCONCLUSIVE);
-  EXPECT_EQ(VerdictOf(With(1.03, 1.1, 1.2)), v1::COMPARISON_VERDICT_INCONCLUSIVE);  // not beyond
+  EXPECT_EQ(VerdictBy(With(1.04, 1.10, 1.2)), v1::COMPARISON_VERDICT_BETTER);
+  EXPECT_EQ(VerdictBy(With(1.04, 1.10, 1.2), true), v1::COMPARISON_VERDICT_WORSE);
+  EXPECT_EQ(VerdictBy(With(0.8, 0.9, 0.96)), v1::COMPARISON_VERDICT_WORSE);
+  EXPECT_EQ(VerdictBy(With(0.8, 0.9, 0.96), true), v1::COMPARISON_VERDICT_BETTER);
+  EXPECT_EQ(VerdictBy(With(0.98, 1.00, 1.02)), v1::COMPARISON_VERDICT_SAME);
+  EXPECT_EQ(VerdictBy(With(1.01, 1.02, 1.025)), v1::COMPARISON_VERDICT_SAME);
+  EXPECT_EQ(VerdictBy(With(1.01, 1.04, 1.08)), v1::COMPARISON_VERDICT_INCONCLUSIVE);
+  EXPECT_EQ(VerdictBy(With(0.9, 1.0, 1.1)), v1::COMPARISON_VERDICT_INCONCLUSIVE);
+  EXPECT_EQ(VerdictBy(With(1.03, 1.1, 1.2)), v1::COMPARISON_VERDICT_INCONCLUSIVE);  // not beyond
 }
 
 TEST(CompareVerdictTest, FewerThanFourTrialsNeverDecide) {
   for (std::size_t trials : {1u, 2u, 3u}) {
-    const Ruling ruling = Rule(With(2, 3, 4, trials), {.margin = 0.03}, 0.001, 0.001, 1);
-    EXPECT_EQ(ruling.verdict, v1::COMPARISON_VERDICT_INCONCLUSIVE);
+    const Ruling ruling = Rule(With(2, 3, 4, trials), RowClaim(0.03), ByChance(0.001, 0.001), 1);
+    EXPECT_EQ(ruling.place, Place::kUnclear);
     EXPECT_THAT(ruling.reason, HasSubstr("smoke test only"));
     EXPECT_EQ(ruling.trials_needed, 6u);
   }
-  EXPECT_EQ(Rule(With(2, 3, 4, 4), {.margin = 0.03}, 0.001, 0.001, 1).verdict,
-            v1::COMPARISON_VERDICT_BETTER);
+  EXPECT_EQ(Rule(With(2, 3, 4, 4), RowClaim(0.03), ByChance(0.001, 0.001), 1).place, Place::kAbove);
 }
 
 TEST(CompareVerdictTest, AmongManyTestsChanceIsNoFinding) {
-  Judgement judgement = With(1.04, 1.1, 1.2);
-  judgement.test.separated = false;
-  const Ruling ruling = Rule(judgement, {.margin = 0.03}, 0.3, 0.2, 24);
-  EXPECT_EQ(ruling.verdict, v1::COMPARISON_VERDICT_INCONCLUSIVE);
+  const Judgement judgement = With(1.04, 1.1, 1.2);
+  const Ruling ruling = Rule(judgement, RowClaim(0.03), ByChance(0.3, 0.2, false), 24);
+  EXPECT_EQ(ruling.place, Place::kUnclear);
   EXPECT_THAT(ruling.reason, HasSubstr("among 24 tests"));
+  EXPECT_EQ(Rule(judgement, RowClaim(0.03), ByChance(0.3, 0.001, false), 24).place,
+            Place::kUnclear);
   // Separated arms: the ranks can say no more, the distance can.
-  judgement.test.separated = true;
-  EXPECT_EQ(Rule(judgement, {.margin = 0.03}, 0.3, 0.001, 24).verdict,
-            v1::COMPARISON_VERDICT_BETTER);
-  EXPECT_EQ(Rule(judgement, {.margin = 0.03}, 0.3, 0.2, 24).verdict,
-            v1::COMPARISON_VERDICT_INCONCLUSIVE);
+  EXPECT_EQ(Rule(judgement, RowClaim(0.03), ByChance(0.3, 0.001), 24).place, Place::kAbove);
+  EXPECT_EQ(Rule(judgement, RowClaim(0.03), ByChance(0.3, 0.2), 24).place, Place::kUnclear);
+  // So with a gate; a range with two ends holds by its interval.
+  EXPECT_EQ(Rule(judgement, GateClaim(1.02, INFINITY), ByChance(0.3, 0.2), 1).place,
+            Place::kUnclear);
+  EXPECT_EQ(Rule(judgement, GateClaim(1.02, INFINITY), ByChance(0.03, 0.2), 1).place,
+            Place::kInside);
+  EXPECT_EQ(Rule(judgement, GateClaim(1.5, INFINITY), ByChance(0.3, 0.2), 1).place,
+            Place::kUnclear);
+  EXPECT_EQ(Rule(judgement, GateClaim(1.5, INFINITY), ByChance(0.03, 0.2), 1).place, Place::kBelow);
+  EXPECT_EQ(Rule(judgement, GateClaim(0.8, 1.25), ByChance(0.3, 0.2), 1).place, Place::kInside);
+}
+
+TEST(CompareVerdictTest, ChanceIsMeasuredAgainstTheRatioClaimed) {
+  const Arms arms{.base = {100, 101, 102, 103, 104, 105}, .test = {150, 151, 152, 153, 154, 155}};
+  EXPECT_TRUE(ChanceAt(arms, 1).test.separated);
+  EXPECT_NEAR(ChanceAt(arms, 1).test.p, 0.0022, 1e-4);
+  EXPECT_FALSE(ChanceAt(arms, 1.48).test.separated);
+  EXPECT_GT(ChanceAt(arms, 1.48).test.p, 0.3);
+  EXPECT_GT(ChanceAt(arms, 1.48).student_p, 0.3);
+}
+
+TEST(CompareVerdictTest, HolmAdjustsBothKindsOfP) {
+  const std::vector<Chance> adjusted =
+      HolmAdjusted({ByChance(0.01, 0.04), ByChance(0.04, 0.01, false), ByChance(0.9, 0.9)});
+  EXPECT_DOUBLE_EQ(adjusted[0].test.p, 0.03);
+  EXPECT_DOUBLE_EQ(adjusted[0].student_p, 0.08);
+  EXPECT_DOUBLE_EQ(adjusted[1].test.p, 0.08);
+  EXPECT_DOUBLE_EQ(adjusted[1].student_p, 0.03);
+  EXPECT_FALSE(adjusted[1].test.separated);
 }
 
 TEST(CompareVerdictTest, SaysWhatIsMissingAndHowManyTrialsThatTakes) {
-  const Ruling ruling = Rule(With(1.01, 1.05, 1.09), {.margin = 0.03}, 0.01, 0.01, 1);
+  const Ruling ruling = Rule(With(1.01, 1.05, 1.09), RowClaim(0.03), ByChance(0.01, 0.01), 1);
   EXPECT_THAT(ruling.reason, HasSubstr("crosses the 3 % margin"));
   // Half width 0.0381 on logs, 0.0192 from the margin: 6 * (0.0381 * 1.4286 / 0.0192)^2 = 48.
   EXPECT_NEAR(ruling.trials_needed, 48, 2);
@@ -82,11 +109,17 @@ TEST(CompareVerdictTest, RepeatsArePairedFromSixOn) {
     base.push_back({repeat, 100.0 + repeat});
     test.push_back({5 - repeat, 205.0 - repeat});
   }
-  Arms arms = MakeArms(base, test);
+  Arms arms = MakeArms(base, test, Repeats::kShared);
   EXPECT_TRUE(arms.paired);
   EXPECT_EQ(arms.test[0], 200);  // of repeat 0
-  base.pop_back();
-  arms = MakeArms(base, test);
+  // Two runs have no repeats in common, whatever their numbers; and no trial is thrown away.
+  base.push_back({6, 106.0});
+  arms = MakeArms(base, test, Repeats::kApart);
+  EXPECT_FALSE(arms.paired);
+  EXPECT_EQ(arms.base.size(), 7u);
+  EXPECT_EQ(MakeArms(base, test, Repeats::kShared).base.size(), 6u);
+  base.resize(5);
+  arms = MakeArms(base, test, Repeats::kShared);
   EXPECT_FALSE(arms.paired);
   EXPECT_EQ(arms.base.size(), 5u);
   EXPECT_EQ(arms.test.size(), 6u);
@@ -114,8 +147,7 @@ Tally Simulate(const Stream& stream, int reports, Seed seed) {
   Tally tally;
   for (int i = 0; i < reports; ++i) {
     std::vector<Judgement> judgements;
-    std::vector<double> p;
-    std::vector<double> student;
+    std::vector<Chance> chances;
     for (std::size_t k = 0; k < stream.tests; ++k) {
       Series base;
       Series test;
@@ -125,19 +157,17 @@ Tally Simulate(const Stream& stream, int reports, Seed seed) {
         test.push_back(
             {repeat, shared * std::exp(stream.variation * StandardNormal(random)) * stream.effect});
       }
-      judgements.push_back(Judge(base, test, Seed{random.Next()}));
-      p.push_back(judgements.back().test.p);
-      student.push_back(judgements.back().student_p);
+      judgements.push_back(Judge(base, test, Repeats::kShared, Seed{random.Next()}));
+      chances.push_back(judgements.back().chance);
     }
-    p = Holm(p);
-    student = Holm(student);
+    chances = HolmAdjusted(std::move(chances));
     const int before = tally.alarms();
     for (std::size_t k = 0; k < stream.tests; ++k) {
-      const Ruling ruling =
-          Rule(judgements[k], {.margin = stream.margin}, p[k], student[k], stream.tests);
-      tally.better += ruling.verdict == v1::COMPARISON_VERDICT_BETTER ? 1 : 0;
-      tally.worse += ruling.verdict == v1::COMPARISON_VERDICT_WORSE ? 1 : 0;
-      tally.same += ruling.verdict == v1::COMPARISON_VERDICT_SAME ? 1 : 0;
+      const v1::ComparisonVerdict verdict = VerdictOf(
+          Rule(judgements[k], RowClaim(stream.margin), chances[k], stream.tests).place, false);
+      tally.better += verdict == v1::COMPARISON_VERDICT_BETTER ? 1 : 0;
+      tally.worse += verdict == v1::COMPARISON_VERDICT_WORSE ? 1 : 0;
+      tally.same += verdict == v1::COMPARISON_VERDICT_SAME ? 1 : 0;
     }
     tally.reports_with_alarm += tally.alarms() > before ? 1 : 0;
   }
