@@ -28,6 +28,7 @@
 #include <boost/process/exe.hpp>
 #include <boost/process/extend.hpp>
 
+#include "agent/exec/family.h"
 #include "agent/exec/program.h"
 #include "storage/base/check.h"
 
@@ -59,6 +60,7 @@ struct Layout {
   const char* directory = nullptr;
   bool new_session = false;
   bool ends_with_caller = false;
+  int cgroup_fd = -1;
   sigset_t signal_mask{};
 };
 
@@ -76,6 +78,8 @@ ChildFailure Prepare(const Layout& layout) {
   } else if (setpgid(0, 0) != 0) {
     return {"setpgid", errno};
   }
+  // Without it the family is found by its marks.
+  if (layout.cgroup_fd >= 0) (void)!write(layout.cgroup_fd, "0", 1);
   if (layout.ends_with_caller && prctl(PR_SET_PDEATHSIG, SIGTERM) != 0) return {"prctl", errno};
   if (dup2(layout.input_fd, STDIN_FILENO) < 0 || dup2(layout.output_fd, STDOUT_FILENO) < 0 ||
       dup2(layout.errors_fd, STDERR_FILENO) < 0) {
@@ -117,6 +121,8 @@ class EnvironmentBlock {
     const char* home = getenv("HOME");
     std::map<std::string, std::string> all = {
         {"PATH", std::string(kPath)}, {"LANG", "C"}, {"HOME", home != nullptr ? home : "/"}};
+    const char* mark = getenv(kTrialMark);
+    if (mark != nullptr) all[kTrialMark] = mark;
     for (const auto& [name, value] : given) all[name] = value;
     for (const auto& [name, value] : all) words_.push_back(name + "=" + value);
     for (std::string& word : words_) pointers_.push_back(word.data());
@@ -285,6 +291,7 @@ Result<Child> Child::Spawn(const Command& command, const SpawnOptions& options) 
   layout.directory = command.directory.empty() ? nullptr : command.directory.c_str();
   layout.new_session = options.new_session;
   layout.ends_with_caller = options.ends_with_caller;
+  layout.cgroup_fd = options.cgroup_fd;
   sigemptyset(&layout.signal_mask);
 
   EnvironmentBlock environment(command.environment);

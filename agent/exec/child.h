@@ -19,6 +19,7 @@ namespace labrack::exec {
 struct SpawnOptions {
   bool new_session = false;       // setsid: the process outlives our own session and its terminal
   bool ends_with_caller = false;  // SIGTERM once the thread that calls Spawn has ended
+  int cgroup_fd = -1;             // Cgroup::OpenProcesses: the process begins in that group
   // What the process gets as standard input, output and errors; -1: /dev/null. They stay the
   // caller's.
   int input_fd = -1;

@@ -18,7 +18,8 @@ struct Command {
   // words[0] is the program: an absolute path, or a name that FindProgram looks for.
   std::vector<std::string> words;
   std::filesystem::path directory;  // working directory; empty: the caller's own
-  // Beside PATH, LANG=C and HOME, which every process gets. Nothing else is inherited.
+  // Beside PATH, LANG=C and HOME, which every process gets, and the mark of the trial (family.h).
+  // Nothing else is inherited.
   std::map<std::string, std::string> environment;
   Nanoseconds timeout{0};  // of Run; must be set
   const runtime::CancelToken* cancel = nullptr;

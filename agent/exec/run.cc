@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <fcntl.h>
+#include <optional>
 #include <poll.h>
 #include <signal.h>
 #include <unistd.h>
@@ -10,6 +12,7 @@
 
 #include "agent/exec/capped_buffer.h"
 #include "agent/exec/child.h"
+#include "agent/exec/family.h"
 
 namespace labrack::exec {
 namespace {
@@ -30,6 +33,22 @@ Result<Pipe> MakePipe() {
   // Only our own end: the program expects a writer that blocks.
   if (fcntl(pipe.reader.get(), F_SETFL, O_NONBLOCK) != 0) return FailErrno("fcntl", "pipe");
   return pipe;
+}
+
+// In the environment of a command, by which what it has started is found. No two are the same on a
+// host since it was started.
+struct CommandMark {
+  std::string name = "LABRACK_COMMAND";
+  std::string value;
+};
+
+CommandMark NextMark() {
+  static std::atomic<std::uint64_t> count = 0;
+  const std::optional<ProcessFacts> self = ReadProcess(getpid());
+  CommandMark mark;
+  mark.value = std::to_string(getpid()) + "." + std::to_string(self ? self->start_ticks : 0) + "." +
+               std::to_string(++count);
+  return mark;
 }
 
 // One output stream of the command.
@@ -66,8 +85,10 @@ class Stream {
 // The states of one command, advanced by Step until it is over.
 class Running {
  public:
-  Running(const Command& command, TimePoint start, Child child, Stream output, Stream errors)
+  Running(const Command& command, std::string mark, TimePoint start, Child child, Stream output,
+          Stream errors)
       : command_(command),
+        family_{.mark = std::move(mark), .session = std::nullopt, .above = std::nullopt},
         child_(std::move(child)),
         output_(std::move(output)),
         errors_(std::move(errors)),
@@ -104,6 +125,7 @@ class Running {
     }
     if (!killed_ && now >= *stopping_since_ + kTermToKill) {
       killed_ = true;
+      KillFamily(family_);  // what has left the group still knows its parents
       return child_.KillGroup();
     }
     return {};
@@ -135,8 +157,13 @@ class Running {
   Result<Outcome> Finish() {
     // Whatever it left behind goes too; the zombie still holds the number of the group.
     if (Result<void> killed = child_.KillGroup(); !killed) return std::unexpected(killed.error());
+    const std::vector<ProcessFacts> left = EndFamily(family_, kKillToGivingUp);
     Result<ExitStatus> status = child_.WaitUntil(MonotonicClock().Now() + kKillToGivingUp);
     if (!status) return std::unexpected(status.error());
+    if (!left.empty()) {
+      return Fail(Errc::kTimedOut, command_.words[0],
+                  "it ended, but what it has started cannot be killed: " + NamesOf(left));
+    }
     constexpr int kLastReads = 1024;
     output_.Drain(kLastReads);
     errors_.Drain(kLastReads);
@@ -156,6 +183,7 @@ class Running {
   }
 
   const Command& command_;
+  Family family_;
   Child child_;
   Stream output_;
   Stream errors_;
@@ -224,12 +252,16 @@ Result<Outcome> Run(const Command& command) {
   SpawnOptions options;
   options.output_fd = output->writer.get();
   options.errors_fd = errors->writer.get();
+  const CommandMark mark = NextMark();
+  Command marked = command;
+  marked.environment[mark.name] = mark.value;
   const TimePoint start = MonotonicClock().Now();
-  Result<Child> child = Child::Spawn(command, options);
+  Result<Child> child = Child::Spawn(marked, options);
   if (!child) return std::unexpected(child.error());
   output->writer.Close();
   errors->writer.Close();
-  Running running(command, start, std::move(*child), Stream(std::move(output->reader), command),
+  Running running(command, mark.name + "=" + mark.value, start, std::move(*child),
+                  Stream(std::move(output->reader), command),
                   Stream(std::move(errors->reader), command));
   return running.ToTheEnd();
 }

@@ -33,7 +33,8 @@ struct Outcome {
   std::string Describe() const;
 };
 
-// Blocks until the command has ended; its process group is gone afterwards. A command that fails,
+// Blocks until the command has ended; what it has started is gone afterwards, whatever group or
+// session it has moved to. A command that fails,
 // is killed, times out or is cancelled is an Outcome; an Error means that it could not be started,
 // or (kTimedOut) that it cannot be killed.
 Result<Outcome> Run(const Command& command);

@@ -12,7 +12,9 @@
 #include <gtest/gtest.h>
 
 #include "agent/exec/capped_buffer.h"
+#include "agent/exec/cgroup.h"
 #include "agent/exec/child.h"
+#include "agent/exec/family.h"
 #include "agent/exec/program.h"
 #include "agent/exec/run.h"
 
@@ -108,8 +110,11 @@ TEST(ExecTest, TheProcessGetsACleanEnvironmentAndNothingElseOfOurs) {
   command.timeout = seconds(5);
   command.environment = {{"GIVEN", "a=b c"}};
   const std::string home = getenv("HOME") != nullptr ? getenv("HOME") : "/";
-  EXPECT_EQ(RunOk(command).output,
-            "GIVEN=a=b c\nHOME=" + home + "\nLANG=C\nPATH=" + std::string(kPath) + "\n");
+  const std::string output = RunOk(command).output;
+  const std::size_t mark = output.find("LABRACK_COMMAND=");
+  ASSERT_NE(mark, std::string::npos);
+  EXPECT_EQ(output.substr(0, mark), "GIVEN=a=b c\nHOME=" + home + "\n");
+  EXPECT_EQ(output.substr(output.find('\n', mark)), "\nLANG=C\nPATH=" + std::string(kPath) + "\n");
 
   const Outcome fds = RunOk(Shell(
       "readlink /proc/$$/fd/0; for f in 0 1 2 200; do [ -e /proc/$$/fd/$f ] && echo $f; done"));
@@ -290,6 +295,102 @@ TEST(ChildTest, EndsWithTheThreadThatStartedItWhenAsked) {
     if (ends) EXPECT_EQ(status->signal, SIGTERM);
     std::ignore = (*child)->KillGroup();
   }
+}
+
+// --- families ---
+
+// The number that a process has written; waits for it.
+pid_t PidIn(const std::filesystem::path& file) {
+  for (int i = 0; i < 500; ++i) {
+    pid_t pid = 0;
+    if (std::ifstream(file) >> pid) return pid;
+    std::this_thread::sleep_for(milliseconds(10));
+  }
+  return -1;
+}
+
+class FamilyTest : public testing::Test {
+ protected:
+  FamilyTest() {
+    std::string pattern = (std::filesystem::temp_directory_path() / "family-XXXXXX").string();
+    directory_ = mkdtemp(pattern.data());
+    file_ = directory_ / "pid";
+  }
+  ~FamilyTest() override { std::filesystem::remove_all(directory_); }
+  // A daemon: another session, another parent; the shell ends once it is there.
+  std::string Daemon(const std::string& before = "") const {
+    return before + " setsid -f sh -c 'echo $$ > " + file_.string() +
+           "; exec sleep 60'; while [ ! -s " + file_.string() + " ]; do sleep 0.01; done";
+  }
+
+  std::filesystem::path directory_;
+  std::filesystem::path file_;
+};
+
+TEST_F(FamilyTest, ADaemonThatACommandLeftIsGoneAfterRun) {
+  EXPECT_TRUE(RunOk(Shell(Daemon())).ok());
+  const pid_t daemon = PidIn(file_);
+  ASSERT_GT(daemon, 0);
+  const std::optional<ProcessFacts> facts = ReadProcess(daemon);
+  EXPECT_TRUE(!facts || facts->state == 'Z') << facts->name;
+}
+
+TEST_F(FamilyTest, WhatClearsItsEnvironmentIsFoundAmongOurOrphans) {
+  ASSERT_TRUE(AdoptOrphans());
+  EXPECT_TRUE(RunOk(Shell(Daemon("env -i"))).ok());
+  const pid_t daemon = PidIn(file_);
+  ASSERT_GT(daemon, 0);
+  const Family below{.mark = "", .session = std::nullopt, .above = getpid()};
+  const std::vector<ProcessFacts> members = MembersOf(below);
+  EXPECT_TRUE(std::any_of(members.begin(), members.end(),
+                          [&](const ProcessFacts& one) { return one.pid == daemon; }));
+  EXPECT_TRUE(EndFamily(below, std::chrono::seconds(5)).empty());
+  EXPECT_EQ(waitpid(daemon, nullptr, 0), daemon) << "dead, and ours";
+}
+
+TEST_F(FamilyTest, TheMarkIsComparedWhole) {
+  Command command = Shell(Daemon());
+  command.environment["LABRACK_TEST"] = "/a/b";
+  Result<Child> child = Child::Spawn(command, {});
+  ASSERT_TRUE(child);
+  const pid_t daemon = PidIn(file_);
+  const auto family = [](const std::string& mark) {
+    return Family{.mark = mark, .session = std::nullopt, .above = std::nullopt};
+  };
+  for (const char* other : {"LABRACK_TEST=/a", "ABRACK_TEST=/a/b", "LABRACK_TEST=/a/b/c"}) {
+    EXPECT_TRUE(MembersOf(family(other)).empty()) << other;
+  }
+  EXPECT_FALSE(MembersOf(family("LABRACK_TEST=/a/b")).empty());
+  EXPECT_TRUE(EndFamily(family("LABRACK_TEST=/a/b"), std::chrono::seconds(5)).empty());
+  EXPECT_FALSE(Exists(daemon) && ReadProcess(daemon) && ReadProcess(daemon)->state != 'Z');
+  std::ignore = child->WaitUntil(MonotonicClock().Now() + std::chrono::seconds(5));
+}
+
+TEST_F(FamilyTest, ACgroupHoldsWhatEscapesEverythingElse) {
+  const std::string name = "labrack-test-" + std::to_string(getpid());
+  Result<Cgroup> group = Cgroup::Make(name);
+  if (!group) GTEST_SKIP() << group.error().ToString();
+  const Result<Descriptor> processes = group->OpenProcesses();
+  ASSERT_TRUE(processes);
+  SpawnOptions options;
+  options.cgroup_fd = processes->get();
+  Result<Child> child = Child::Spawn(Shell(Daemon("env -i")), options);
+  ASSERT_TRUE(child);
+  const pid_t daemon = PidIn(file_);
+  ASSERT_TRUE(child->WaitUntil(MonotonicClock().Now() + std::chrono::seconds(5)));
+  EXPECT_TRUE(group->populated());
+  EXPECT_FALSE(group->Remove());
+  EXPECT_FALSE(Cgroup::Find(group->path(), "other"));
+  const std::optional<Cgroup> found = Cgroup::Find(group->path(), name);
+  ASSERT_TRUE(found);
+  found->Kill();
+  for (int i = 0; i < 500 && found->populated(); ++i) {
+    std::this_thread::sleep_for(milliseconds(10));
+  }
+  EXPECT_FALSE(found->populated());
+  const std::optional<ProcessFacts> facts = ReadProcess(daemon);
+  EXPECT_TRUE(!facts || facts->state == 'Z');
+  EXPECT_TRUE(found->Remove());
 }
 
 TEST(CappedBufferTest, KeepsHeadAndTailInOrder) {
