@@ -10,7 +10,16 @@ bool Contains(const std::vector<std::string_view>& list, std::string_view text) 
   return std::find(list.begin(), list.end(), text) != list.end();
 }
 
+// errors=panic, fatal_errors=panic, failmode=panic, -e panic: a playbook must not end the host.
+Result<void> CheckForPanic(std::string_view program, const std::string& word) {
+  if (word.find("panic") == std::string::npos) return {};
+  return Fail(Errc::kRefusedBySafety, std::string(program),
+              "'" + word + "' would take the whole host down at an error; let it be remount-ro, " +
+                  "continue or wait");
+}
+
 Result<void> CheckValue(const ToolGrammar& grammar, const std::string& word) {
+  if (Result<void> checked = CheckForPanic(grammar.program, word); !checked) return checked;
   if (word.find('/') != std::string::npos) {
     return Fail(Errc::kRefusedBySafety, std::string(grammar.program),
                 "'" + word + "' names a file or device; options may not");
@@ -86,6 +95,7 @@ Result<void> CheckMountOptions(const std::vector<std::string>& options) {
       "logdev", "rtdev",  "source",   "journal_dev", "journal_path", "subvol",
       "ro",     "offset", "subvolid", "shared",      "sizelimit"};
   for (const std::string& option : options) {
+    if (Result<void> checked = CheckForPanic("mount", option); !checked) return checked;
     const std::string name = option.substr(0, option.find('='));
     const bool refused = std::find(kRefused.begin(), kRefused.end(), name) != kRefused.end();
     if (option.find('/') != std::string::npos || refused) {
@@ -107,6 +117,7 @@ Result<void> CheckZfsProperties(const std::vector<std::string>& properties) {
       "altroot",    "bootfs",   "cachefile", "canmount", "keylocation",
       "mountpoint", "readonly", "sharenfs",  "sharesmb", "zoned"};
   for (const std::string& property : properties) {
+    if (Result<void> checked = CheckForPanic("zpool", property); !checked) return checked;
     const std::size_t equals = property.find('=');
     if (equals == std::string::npos || equals == 0 || property.starts_with('-')) {
       return Fail(Errc::kInvalidArgument, "zpool",

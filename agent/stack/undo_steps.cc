@@ -1,6 +1,7 @@
 #include "agent/stack/undo_steps.h"
 
 #include <errno.h>
+#include <filesystem>
 #include <string.h>
 #include <sys/stat.h>
 #include <thread>
@@ -22,6 +23,11 @@ constexpr int kTreeDescriptorsMax = 32;
 
 int RemoveEntry(const char* path, const struct stat*, int, struct FTW*) { return remove(path); }
 
+Result<void> RemoveWith(int (*call)(const char*), const std::string& path) {
+  if (call(path.c_str()) == 0 || errno == ENOENT) return {};
+  return FailErrno("remove", path);
+}
+
 // Does not follow links and does not leave the file system: a mount that could not be undone must
 // not be emptied.
 Result<void> RemoveTree(const std::string& path) {
@@ -30,19 +36,25 @@ Result<void> RemoveTree(const std::string& path) {
     if (errno == ENOENT) return {};
     return FailErrno("stat", path);
   }
-  const Result<std::optional<MountEntry>> mounted = MountAt(path);
-  if (!mounted) return std::unexpected(mounted.error());
-  if (*mounted) return Fail(Errc::kBusy, path, "is still a mount point");
+  if (S_ISLNK(status.st_mode)) return RemoveWith(unlink, path);  // and never what it points to
+  // A bind mount of the same file system is not told apart by its device: the table is asked.
+  const Result<std::vector<MountEntry>> mounts = ReadMounts();
+  if (!mounts) return std::unexpected(mounts.error());
+  std::error_code error;
+  const std::string real = std::filesystem::canonical(path, error).string();
+  if (error) return std::unexpected(Error::FromErrno(error.value(), "find", path));
+  for (const MountEntry& entry : *mounts) {
+    if (entry.mount_point == real) return Fail(Errc::kBusy, path, "is still a mount point");
+    if (entry.mount_point.starts_with(real + "/")) {
+      return Fail(Errc::kBusy, path,
+                  "something is mounted in it, at " + entry.mount_point + "; unmount it first");
+    }
+  }
   if (nftw(path.c_str(), RemoveEntry, kTreeDescriptorsMax, FTW_DEPTH | FTW_PHYS | FTW_MOUNT) != 0) {
     if (errno == ENOENT && lstat(path.c_str(), &status) != 0) return {};
     return FailErrno("remove", path);
   }
   return {};
-}
-
-Result<void> RemoveWith(int (*call)(const char*), const std::string& path) {
-  if (call(path.c_str()) == 0 || errno == ENOENT) return {};
-  return FailErrno("remove", path);
 }
 
 Result<exec::Outcome> Zpool(std::vector<std::string> words) {

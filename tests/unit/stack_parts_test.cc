@@ -225,6 +225,26 @@ TEST(OptionWordsTest, MountOptionsStayOnTheTrialsOwnDevice) {
   EXPECT_EQ(CheckMountOptions({""}).error().code(), Errc::kInvalidArgument);
 }
 
+TEST(OptionWordsTest, NoPlaybookMayMakeTheHostPanic) {
+  const ToolGrammar ext4{.program = "mkfs.ext4",
+                         .flags = "",
+                         .with_value = "eE",
+                         .long_options = {},
+                         .long_flags = {},
+                         .refused_text = {}};
+  EXPECT_TRUE(CheckToolWords(ext4, {"-e", "continue"}));
+  EXPECT_TRUE(CheckMountOptions({"errors=remount-ro"}));
+  EXPECT_TRUE(CheckZfsProperties({"failmode=wait"}));
+  for (const std::vector<std::string>& words :
+       {std::vector<std::string>{"-e", "panic"}, {"-epanic"}, {"-E", "errors=panic"}}) {
+    EXPECT_EQ(CheckToolWords(ext4, words).error().code(), Errc::kRefusedBySafety) << words[0];
+  }
+  for (const char* option : {"errors=panic", "fatal_errors=panic"}) {
+    EXPECT_EQ(CheckMountOptions({option}).error().code(), Errc::kRefusedBySafety) << option;
+  }
+  EXPECT_EQ(CheckZfsProperties({"failmode=panic"}).error().code(), Errc::kRefusedBySafety);
+}
+
 TEST(OptionWordsTest, ZfsPropertiesReachNothingElse) {
   EXPECT_TRUE(CheckZfsProperties({"ashift=12", "recordsize=2K"}).has_value());
   for (const char* property : {"mountpoint=legacy", "cachefile=x", "sharenfs=on", "a=/etc"}) {
