@@ -214,9 +214,13 @@ void ControlServer::EndIfHung(Live& live) {
   TimePoint limit = *live.cancelled_at + kCancelGrace;
   if (view.tearing_down) limit = view.deadline.value_or(now) + kCancelGrace;
   if (now < limit) return;
-  live.events.Note(
+  const std::string why =
       fmt::format("phase {} does not end although it was cancelled; the worker ends itself",
-                  v1::PhaseKind_Name(view.phase)));
+                  v1::PhaseKind_Name(view.phase));
+  // What hangs may hang in the spool's own sync; then the log has to do.
+  (void)live.events.TryNote(why);
+  const std::string line = "labrack-worker: " + why + "\n";
+  (void)!write(STDERR_FILENO, line.data(), line.size());
   _exit(kExitHung);
 }
 

@@ -20,10 +20,6 @@
 namespace labrack::worker {
 
 constexpr Nanoseconds kReportInterval = std::chrono::seconds(1);
-// How long a phase may go on after it has been cancelled. Then the worker ends itself and leaves
-// the undoing to whoever finds it dead: something hangs in the kernel, or a part of ours does not
-// look at its token.
-constexpr Nanoseconds kCancelGrace = std::chrono::seconds(60);
 constexpr std::size_t kClientsMax = 8;
 // Exit code of a worker that ended itself.
 constexpr int kExitHung = 4;

@@ -8,20 +8,33 @@ namespace {
 // A note is for people; more than this is the business of worker.log.
 constexpr std::size_t kNoteMax = 4096;
 
+v1::EventRecord NoteOf(std::string text) {
+  if (text.size() > kNoteMax) text.resize(kNoteMax);
+  v1::EventRecord record;
+  record.set_log(std::move(text));
+  return record;
+}
+
 }  // namespace
+
+Result<void> EventLog::AddLocked(spool::RecordType type, spool::Durability durability,
+                                 v1::EventRecord record) {
+  record.set_seq(writer_.next_seq());
+  record.set_mono_ns(clock_.Now().time_since_epoch().count());
+  Result<void> added =
+      writer_.Append(type, durability, record.mono_ns(), record.SerializeAsString());
+  dropped_count_ = writer_.dropped_count();
+  last_seq_ = writer_.next_seq() - 1;
+  if (!added || type != spool::RecordType::kResult) return added;
+  return writer_.Seal();
+}
 
 Result<void> EventLog::Add(spool::RecordType type, spool::Durability durability,
                            v1::EventRecord record) {
   {
     const std::lock_guard lock(mutex_);
-    record.set_seq(writer_.next_seq());
-    record.set_mono_ns(clock_.Now().time_since_epoch().count());
-    Result<void> added =
-        writer_.Append(type, durability, record.mono_ns(), record.SerializeAsString());
+    Result<void> added = AddLocked(type, durability, std::move(record));
     if (!added) return added;
-    if (type == spool::RecordType::kResult) {
-      if (Result<void> sealed = writer_.Seal(); !sealed) return sealed;
-    }
   }
   bell_();
   return {};
@@ -52,26 +65,21 @@ void EventLog::StepDone(const v1::StepResult& step) {
 }
 
 void EventLog::Note(std::string text) {
-  if (text.size() > kNoteMax) text.resize(kNoteMax);
-  v1::EventRecord record;
-  record.set_log(std::move(text));
-  (void)Add(spool::RecordType::kDetail, spool::Durability::kWithNext, std::move(record));
+  (void)Add(spool::RecordType::kDetail, spool::Durability::kWithNext, NoteOf(std::move(text)));
+}
+
+bool EventLog::TryNote(std::string text) {
+  const std::unique_lock lock(mutex_, std::try_to_lock);
+  if (!lock.owns_lock()) return false;
+  return AddLocked(spool::RecordType::kDetail, spool::Durability::kWithNext,
+                   NoteOf(std::move(text)))
+      .has_value();
 }
 
 Result<void> EventLog::Finish(const v1::AssignmentResult& result) {
   v1::EventRecord record;
   *record.mutable_result() = result;
   return Add(spool::RecordType::kResult, spool::Durability::kNow, std::move(record));
-}
-
-std::uint64_t EventLog::last_seq() const {
-  const std::lock_guard lock(mutex_);
-  return writer_.next_seq() - 1;
-}
-
-std::uint64_t EventLog::dropped_count() const {
-  const std::lock_guard lock(mutex_);
-  return writer_.dropped_count();
 }
 
 }  // namespace labrack::worker

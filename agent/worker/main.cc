@@ -8,8 +8,10 @@
 // wrong; 4 hung, ended itself; 5 there is no result; 6 there was no room for one; with --undo: 1
 // something is left.
 #include <cstdio>
+#include <cstdlib>
 #include <fcntl.h>
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <thread>
 #include <unistd.h>
@@ -20,6 +22,7 @@
 #include <google/protobuf/util/json_util.h>
 #include <nlohmann/json.hpp>
 
+#include "agent/exec/family.h"
 #include "agent/stack/undo_log.h"
 #include "agent/worker/control_server.h"
 #include "agent/worker/event_log.h"
@@ -34,6 +37,9 @@ namespace labrack::worker {
 namespace {
 
 enum ExitCode { kExitOk = 0, kExitNotOk = 1, kExitUsage = 2, kExitBadSpec = 3 };
+
+// How long what a trial has left running is killed before its stack is taken down all the same.
+constexpr Nanoseconds kLeftBehindWait = std::chrono::seconds(10);
 
 struct Options {
   std::string spec;
@@ -172,7 +178,14 @@ int RunTrial(const Options& options) {
   }
   Result<Descriptor> lock = TakeLock(files, options.lock_fd);
   if (!lock) return Complain(kExitNoResult, lock.error());
-  if (Result<void> wrote = files.WritePid(getpid()); !wrote) {
+  // What the trial starts carries the mark, and comes back here when its parent has died.
+  if (setenv(exec::kTrialMark, files.mark().c_str(), 1) != 0) {
+    return Complain(kExitNoResult, Error::FromErrno(errno, "setenv", exec::kTrialMark));
+  }
+  if (Result<void> adopts = exec::AdoptOrphans(); !adopts) {
+    return Complain(kExitNoResult, adopts.error());
+  }
+  if (Result<void> wrote = files.WriteHolder(/*undoes=*/false); !wrote) {
     return Complain(kExitNoResult, wrote.error());
   }
   FillLocalDefaults(files, *spec);
@@ -187,7 +200,16 @@ int RunTrial(const Options& options) {
 
   const auto ring = [&server] { (*server)->Ring(); };
   EventLog events(*std::move(writer), MonotonicClock(), ring);
-  TrialControl control(MonotonicClock(), ring);
+  // Whatever still runs of the trial would write on, and hold what is about to be taken down.
+  const auto end_all = [&files, &events] {
+    const std::vector<exec::ProcessFacts> left =
+        exec::EndFamily({.mark = std::string(exec::kTrialMark) + "=" + files.mark(),
+                         .session = std::nullopt,
+                         .above = getpid()},
+                        kLeftBehindWait);
+    if (!left.empty()) events.Note("cannot be killed: " + exec::NamesOf(left));
+  };
+  TrialControl control(MonotonicClock(), ring, end_all);
   workload::Progress progress;
   std::thread control_thread([&] { (*server)->Run(control, events, progress, MonotonicClock()); });
   Trial trial(*spec, files, control, events, progress);
@@ -207,6 +229,16 @@ int Undo(const std::string& directory) {
   const TrialFiles files(directory);
   Result<Descriptor> lock = files.Lock();
   if (!lock) return Complain(kExitNoResult, lock.error());
+  // Nobody may take us for the worker.
+  if (Result<void> wrote = files.WriteHolder(/*undoes=*/true); !wrote) {
+    Say("labrack-worker: {}\n", wrote.error().ToString());
+  }
+  const std::vector<exec::ProcessFacts> left =
+      exec::EndFamily({.mark = std::string(exec::kTrialMark) + "=" + files.mark(),
+                       .session = std::nullopt,
+                       .above = std::nullopt},
+                      kLeftBehindWait);
+  if (!left.empty()) Say("cannot be killed: {}\n", exec::NamesOf(left));
   Result<stack::UndoLog> undo = stack::UndoLog::Open(files.undo_log());
   if (!undo) return Complain(kExitNotOk, undo.error());
   Result<void> undone = undo->RunAll([](const stack::UndoStep& step, const Result<void>& done) {

@@ -28,8 +28,12 @@ const runtime::CancelToken& TrialControl::cancel() const {
 }
 
 void TrialControl::BeginTearDown() {
-  const std::lock_guard lock(mutex_);
-  view_.tearing_down = true;
+  {
+    const std::lock_guard lock(mutex_);
+    view_.tearing_down = true;
+    view_.deadline.reset();  // it was the last phase's
+  }
+  if (tear_down_) tear_down_();
 }
 
 Result<TimePoint> TrialControl::WaitForGo(std::uint32_t gate_index) {

@@ -21,9 +21,11 @@ namespace labrack::worker {
 // Thread-safe.
 class TrialControl {
  public:
-  // `changed` is called after every change that somebody outside may want to hear of.
-  TrialControl(const Clock& clock, std::function<void()> changed)
-      : clock_(clock), changed_(std::move(changed)) {}
+  // `changed` is called after every change that somebody outside may want to hear of; `tear_down`
+  // on the trial's thread, before anything is taken down.
+  TrialControl(const Clock& clock, std::function<void()> changed,
+               std::function<void()> tear_down = {})
+      : clock_(clock), changed_(std::move(changed)), tear_down_(std::move(tear_down)) {}
 
   // What stops the phases under one limit. It stays valid; ask again after SetDeadline.
   const runtime::CancelToken& cancel() const;
@@ -60,6 +62,7 @@ class TrialControl {
  private:
   const Clock& clock_;
   std::function<void()> changed_;
+  std::function<void()> tear_down_;
 
   mutable std::mutex mutex_;                     // guards what follows
   std::deque<runtime::CancelToken> cancels_{1};  // the last one counts; tokens do not move

@@ -1,17 +1,21 @@
 #include "agent/worker/trial_files.h"
 
-#include <charconv>
 #include <fcntl.h>
+#include <sstream>
 #include <sys/file.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "agent/exec/family.h"
+
 namespace labrack::worker {
 namespace {
 
 constexpr const char* kSocketName = "control.sock";
+constexpr const char* kWorkerRole = "worker";
+constexpr const char* kUndoRole = "undo";
 
 // "/proc/self/fd/N/control.sock" for the descriptor of the directory.
 sockaddr_un SocketAddress(const Descriptor& directory) {
@@ -50,17 +54,29 @@ Result<Descriptor> TrialFiles::Lock() const {
   return file;
 }
 
-std::optional<int> TrialFiles::ReadPid() const {
-  const Result<std::string> text = ReadFile(pid(), 64);
+std::optional<LockHolder> TrialFiles::ReadHolder() const {
+  const Result<std::string> text = ReadFile(pid(), 256);
   if (!text) return std::nullopt;
-  int number = 0;
-  const auto [end, error] = std::from_chars(text->data(), text->data() + text->size(), number);
-  if (error != std::errc() || number <= 1) return std::nullopt;
-  return number;
+  std::istringstream words(*text);
+  LockHolder holder;
+  std::string role;
+  if (!(words >> holder.pid >> holder.start_ticks >> role) || holder.pid <= 1) return std::nullopt;
+  holder.undoes = role == kUndoRole;
+  const std::optional<exec::ProcessFacts> facts = exec::ReadProcess(holder.pid);
+  if (!facts || facts->start_ticks != holder.start_ticks) return std::nullopt;
+  return holder;
 }
 
-Result<void> TrialFiles::WritePid(int number) const {
-  return WriteFile(pid(), std::to_string(number) + "\n", /*durable=*/false);
+Result<void> TrialFiles::WriteHolder(bool undoes) const {
+  const std::optional<exec::ProcessFacts> self = exec::ReadProcess(getpid());
+  if (!self) return Fail(Errc::kNotFound, "/proc/self/stat", "a worker needs /proc");
+  const std::string text = std::to_string(self->pid) + " " + std::to_string(self->start_ticks) +
+                           " " + (undoes ? kUndoRole : kWorkerRole) + "\n";
+  return WriteFile(pid(), text, /*durable=*/false);
+}
+
+std::string TrialFiles::mark() const {
+  return std::filesystem::absolute(directory_).lexically_normal().string();
 }
 
 Result<Descriptor> TrialFiles::Listen() const {

@@ -4,7 +4,8 @@
 //     spec.json     what to do (v1::WorkerSpec)
 //     worker.lock   locked by the worker as long as it lives; the agent hands its lock over at
 //                   the start, so that no living worker ever looks dead
-//     worker.pid    number of the worker's process, which leads a session of its own
+//     worker.pid    who holds the lock: the worker, which leads a session of its own, or --undo
+//     cgroup        where the trial's processes are, if a cgroup could be made
 //     control.sock  v1::WorkerCommand in, v1::WorkerReport out
 //     spool/        what the trial says (agent/worker/spool)
 //     undo.log      what has to be undone (agent/stack)
@@ -17,6 +18,7 @@
 #include <string>
 #include <string_view>
 
+#include "storage/base/clock.h"
 #include "storage/base/descriptor.h"
 #include "storage/base/result.h"
 
@@ -29,6 +31,19 @@ constexpr std::size_t kAssignmentIdMax = 200;  // so that the name above is one
 // How a worker ends that has no other way to say it.
 constexpr int kExitNoResult = 5;  // in its last line of worker.log it says why
 constexpr int kExitNoSpace = 6;   // likewise, and the log may have had no room either
+// The holder of worker.lock, by its own words. The number alone says nothing once it has ended:
+// somebody else may have it.
+struct LockHolder {
+  int pid = -1;
+  std::uint64_t start_ticks = 0;  // exec::ProcessFacts
+  bool undoes = false;            // --undo, and no worker
+};
+
+// How long a phase may go on after it has been cancelled. Then the worker ends itself and leaves the
+// undoing to whoever finds it dead: something hangs in the kernel, or a part of ours does not look
+// at its token. An agent waits a little longer than that before it sends signals.
+constexpr Nanoseconds kCancelGrace = std::chrono::seconds(60);
+constexpr Nanoseconds kCancelMargin = std::chrono::seconds(10);
 
 class TrialFiles {
  public:
@@ -40,14 +55,19 @@ class TrialFiles {
   std::filesystem::path pid() const { return directory_ / "worker.pid"; }
   std::filesystem::path spool() const { return directory_ / "spool"; }
   std::filesystem::path undo_log() const { return directory_ / "undo.log"; }
+  std::filesystem::path cgroup() const { return directory_ / "cgroup"; }
   std::filesystem::path worker_log() const { return directory_ / "worker.log"; }
 
   // Takes the worker's lock; it is held until the descriptor and all its copies in other processes
   // are closed. kBusy: a worker lives.
   Result<Descriptor> Lock() const;
-  // The number in worker.pid; nullopt when there is none.
-  std::optional<int> ReadPid() const;
-  Result<void> WritePid(int pid) const;
+  // What worker.pid says; nullopt when it says nothing, or the process lives no longer.
+  std::optional<LockHolder> ReadHolder() const;
+  // The calling process, which has the lock.
+  Result<void> WriteHolder(bool undoes) const;
+
+  // In the environment of everything that the trial has started (exec::kTrialMark).
+  std::string mark() const;
 
   // control.sock. Paths of sockets are short (108 bytes), those of directories are not: it is
   // reached through the directory's descriptor.
