@@ -43,6 +43,10 @@ std::string OwnGroup() {
 }  // namespace
 
 Result<Cgroup> Cgroup::Make(const std::string& name) {
+  constexpr std::size_t kNameMax = 255;
+  if (name.empty() || name.size() > kNameMax) {
+    return Fail(Errc::kUnsupported, "cgroup", "a name has 1 to 255 bytes");
+  }
   const std::filesystem::path mount_point = MountPoint();
   const std::string own = OwnGroup();
   if (mount_point.empty() || own.starts_with("..")) {
@@ -58,7 +62,7 @@ Result<Cgroup> Cgroup::Make(const std::string& name) {
 }
 
 std::optional<Cgroup> Cgroup::Find(const std::filesystem::path& path, const std::string& name) {
-  if (path.filename() != name || !IsOfVersion2(path)) return std::nullopt;
+  if (name.empty() || path.filename() != name || !IsOfVersion2(path)) return std::nullopt;
   return Cgroup(path);
 }
 

@@ -11,7 +11,6 @@
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>
 
-#include "agent/exec/run.h"
 #include "agent/inventory/inventory.h"
 #include "agent/session/identity.h"
 
@@ -32,6 +31,9 @@ std::uint64_t SizeOfTree(const std::filesystem::path& directory) {
 Seed SeedOf(const std::string& agent_id) {
   return Derive(Seed{static_cast<std::uint64_t>(WallClockNow().count())}, agent_id);
 }
+
+// How long the undoing of a trial may take whose own limit is not known any more.
+constexpr Nanoseconds kStrayUndoMax = std::chrono::minutes(2);
 
 }  // namespace
 
@@ -73,7 +75,8 @@ Result<void> Agent::OpenState() {
   state_lock_ = *std::move(lock);
   std::error_code error;
   std::filesystem::create_directories(context_.trials(), error);
-  if (error) return std::unexpected(Error::FromErrno(error.value(), "mkdir", "trials"));
+  if (error)
+    return std::unexpected(Error::FromErrno(error.value(), "mkdir", context_.trials().string()));
 
   Result<Journal> journal = Journal::Open(state / "agent.db");
   if (!journal) return std::unexpected(journal.error());
@@ -86,6 +89,7 @@ Result<void> Agent::OpenState() {
   Result<std::uint64_t> epoch = journal_->ControllerEpoch();
   if (!epoch) return std::unexpected(epoch.error());
   controller_epoch_ = *epoch;
+  context_.controller_epoch = controller_epoch_;
 
   context_.agent_id = context_.config.name();
   if (context_.agent_id.empty()) {
@@ -127,14 +131,15 @@ Result<void> Agent::RecoverTrials() {
     held_.push_back({.trial = std::make_unique<HeldTrial>(std::move(row), context_)});
     held_.back().trial->Recover(now);
   }
-  RemoveStrayDirectories();
+  FindStrayDirectories();
   return {};
 }
 
 // Directories of trials that the journal does not hold: closed, and the agent ended before they
 // were deleted; or of a journal that somebody has deleted. What they left on the host is undone
-// first.
-void Agent::RemoveStrayDirectories() {
+// first, while the loop runs.
+void Agent::FindStrayDirectories() {
+  const TimePoint now = MonotonicClock().Now();
   std::error_code error;
   for (std::filesystem::directory_iterator it(context_.trials(), error), end; !error && it != end;
        it.increment(error)) {
@@ -143,20 +148,43 @@ void Agent::RemoveStrayDirectories() {
       return held.trial->files().directory() == files.directory();
     });
     if (is_held) continue;
-    std::error_code ignored;
-    if (std::filesystem::exists(files.undo_log(), ignored)) {
-      exec::Command undo;
-      undo.words = {context_.worker_program.string(), "--undo", files.directory().string()};
-      undo.timeout = std::chrono::minutes(2);
-      const Result<exec::Outcome> undone = exec::Run(undo);
-      if (!undone || !undone->ok()) {
-        spdlog::warn("{}: kept, it cannot be undone: {}", files.directory().string(),
-                     undone ? undone->Describe() : undone.error().ToString());
-        continue;
-      }
-    }
-    std::filesystem::remove_all(files.directory(), ignored);
+    strays_.push_back({.directory = files.directory(),
+                       .cleaner = {files, context_.worker_program, kStrayUndoMax}});
+    strays_.back().cleaner.Begin(now);
   }
+}
+
+void Agent::StepStrays(TimePoint now) {
+  std::erase_if(strays_, [&](Stray& stray) {
+    stray.cleaner.Step(now);
+    if (!stray.cleaner.clean()) return false;
+    std::error_code error;
+    std::filesystem::remove_all(stray.directory, error);
+    if (error) spdlog::warn("{}: {}", stray.directory.string(), error.message());
+    return true;
+  });
+  const std::string left = LeftOnHost();
+  if (left == told_left_) return;
+  told_left_ = left;
+  if (left.empty()) {
+    spdlog::info("this host is clean again, trials are accepted");
+    return;
+  }
+  spdlog::error("this host is not clean, no trial is accepted: {}", left);
+  // Those that wait were promised an end.
+  for (const Held& held : held_) {
+    if (held.trial->waiting()) held.trial->GiveUp("the host is not clean: " + left, now);
+  }
+}
+
+std::string Agent::LeftOnHost() const {
+  for (const Held& held : held_) {
+    if (std::string left = held.trial->left(); !left.empty()) return left;
+  }
+  for (const Stray& stray : strays_) {
+    if (stray.cleaner.given_up()) return stray.directory.string() + ": " + stray.cleaner.left();
+  }
+  return {};
 }
 
 // --- the loop ---
@@ -171,6 +199,7 @@ Result<void> Agent::Run() {
       next = std::min(next, held.trial->next_step());
       if (const auto armed = held.trial->gate().armed_until()) next = std::min(next, *armed);
     }
+    for (const Stray& stray : strays_) next = std::min(next, stray.cleaner.next_step());
     if (!connection_) next = std::min(next, connect_at_);
     Wait(next);
 
@@ -179,6 +208,7 @@ Result<void> Agent::Run() {
     TakeInput();
     TakeMessages(now);
     StepTrials(now);
+    StepStrays(now);
     StartNext(now);
     SendEvents(now);
     CloseTrials();
@@ -228,6 +258,10 @@ void Agent::Wait(TimePoint until) {
     polls.push_back({.fd = STDIN_FILENO, .events = POLLIN, .revents = 0});
   }
   for (const Held& held : held_) held.trial->AddPolls(polls);
+  for (const Stray& stray : strays_) {
+    if (stray.cleaner.poll_fd() < 0) continue;
+    polls.push_back({.fd = stray.cleaner.poll_fd(), .events = POLLIN, .revents = 0});
+  }
   const Nanoseconds wait = std::max(until - MonotonicClock().Now(), Nanoseconds(0));
   const timespec timeout{.tv_sec = wait.count() / 1'000'000'000,
                          .tv_nsec = wait.count() % 1'000'000'000};
@@ -282,9 +316,10 @@ void Agent::EndForJournal() {
 
 bool Agent::MayEnd(TimePoint now) {
   if (leave_workers_) return true;
-  const bool all_sealed = std::all_of(held_.begin(), held_.end(),
-                                      [](const Held& held) { return held.trial->sealed(); });
-  if (!all_sealed) return false;
+  const bool all_over = std::all_of(held_.begin(), held_.end(), [](const Held& held) {
+    return held.trial->settled() || !held.trial->left().empty();
+  });
+  if (!all_over) return false;
   if (!end_by_) end_by_ = now + kGoodbyeWait;
   const bool all_acknowledged = std::all_of(held_.begin(), held_.end(), [](const Held& held) {
     return held.trial->tail().all_acknowledged();
@@ -323,11 +358,13 @@ void Agent::StepTrials(TimePoint now) {
 // One trial at a time: two would measure each other. The others wait, in the order of their epochs.
 void Agent::StartNext(TimePoint now) {
   if (ending_) return;
+  // And none beside what an earlier one has left.
+  if (!strays_.empty() || inventory_found_.valid()) return;
   HeldTrial* next = nullptr;
   for (const Held& held : held_) {
     if (held.trial->waiting()) {
       if (next == nullptr) next = held.trial.get();
-    } else if (!held.trial->sealed()) {
+    } else if (!held.trial->settled()) {
       return;
     }
   }

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <deque>
 #include <filesystem>
+#include <future>
 #include <memory>
 #include <optional>
 #include <string>
@@ -34,6 +35,10 @@ constexpr Nanoseconds kInventoryInterval = std::chrono::minutes(1);
 // results.
 constexpr Nanoseconds kGoodbyeWait = std::chrono::seconds(2);
 
+// Whether the controller has to hear of `found`: anything that plans depend on, free space among it
+// when it has moved by more than a twentieth.
+bool IsNews(const v1::Inventory& told, const v1::Inventory& found);
+
 class Agent {
  public:
   // Blocks SIGTERM, SIGINT and SIGHUP in the calling thread: call it before any thread is made.
@@ -50,7 +55,9 @@ class Agent {
   Result<void> OpenSignals();
   Result<void> OpenExporter();
   Result<void> RecoverTrials();
-  void RemoveStrayDirectories();
+  void FindStrayDirectories();
+  void StepStrays(TimePoint now);
+  std::string LeftOnHost() const;
 
   void Wait(TimePoint until);
   void TakeSignals();
@@ -105,6 +112,14 @@ class Agent {
   };
   std::vector<Held> held_;  // by epoch
 
+  // Directories of trials that the journal does not hold, until they can be removed.
+  struct Stray {
+    std::filesystem::path directory;
+    TrialCleaner cleaner;
+  };
+  std::vector<Stray> strays_;
+  std::string told_left_;  // in the log
+
   std::shared_ptr<Connection> connection_;
   std::vector<std::shared_ptr<Connection>> retired_;  // gRPC still refers to them
   std::uint64_t connection_number_ = 0;
@@ -126,6 +141,9 @@ class Agent {
   std::size_t credit_bytes_ = 0;
 
   TimePoint inventory_at_;
+  v1::Inventory told_inventory_;
+  std::future<v1::Inventory> inventory_found_;  // while it is being looked for
+  std::string told_spool_error_;
   TimePoint space_at_;
   std::uint64_t spool_bytes_ = 0;
   bool disk_low_ = false;

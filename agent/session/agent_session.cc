@@ -1,5 +1,7 @@
 // Agent's side of the session: what the controller says, and what it is told.
 #include <algorithm>
+#include <cmath>
+#include <future>
 #include <system_error>
 #include <utility>
 
@@ -44,7 +46,9 @@ v1::CommandAck Stale(std::string detail) {
   return ack;
 }
 
-// Free space changes all the time; only what a plan depends on counts as a change.
+// Free space moves all the time; what is below this share of the file system is not told.
+constexpr double kFreeShareTold = 0.05;
+
 v1::Inventory WithoutFigures(v1::Inventory inventory) {
   for (v1::LentDisk& disk : *inventory.mutable_disks()) {
     disk.clear_free_bytes();
@@ -54,6 +58,24 @@ v1::Inventory WithoutFigures(v1::Inventory inventory) {
 }
 
 }  // namespace
+
+bool IsNews(const v1::Inventory& told, const v1::Inventory& found) {
+  if (WithoutFigures(found).SerializeAsString() != WithoutFigures(told).SerializeAsString()) {
+    return true;
+  }
+  for (int i = 0; i < found.disks_size(); ++i) {
+    const v1::LentDisk& now = found.disks(i);
+    const v1::LentDisk& before = told.disks(i);
+    if (now.capacity_bytes() != before.capacity_bytes()) return true;
+    const double moved =
+        static_cast<double>(now.free_bytes()) - static_cast<double>(before.free_bytes());
+    // Of what was free too: little room that becomes less is what plans fail on.
+    const std::uint64_t least = std::min({now.free_bytes(), before.free_bytes()});
+    const double whole = static_cast<double>(least > 0 ? least : now.capacity_bytes());
+    if (std::abs(moved) > kFreeShareTold * whole) return true;
+  }
+  return false;
+}
 
 // --- the connection ---
 
@@ -66,6 +88,7 @@ v1::Hello Agent::MakeHello() {
   hello.set_version(context_.inventory.agent_version());
   hello.set_machine_id(MachineId());
   *hello.mutable_inventory() = context_.inventory;
+  told_inventory_ = context_.inventory;
   for (const Held& held : held_) {
     v1::HeldAssignment& assignment = *hello.add_held();
     assignment.set_assignment_id(held.trial->spec().assignment_id());
@@ -177,6 +200,7 @@ void Agent::HandleWelcome(const v1::Welcome& welcome, TimePoint now) {
   if (welcome.controller_epoch() != controller_epoch_) clock_sync_.Reset();
   if (welcome.controller_epoch() > controller_epoch_) {
     controller_epoch_ = welcome.controller_epoch();
+    context_.controller_epoch = controller_epoch_;
     Result<void> kept = journal_->SetControllerEpoch(controller_epoch_);
     if (!kept) spdlog::error("journal: {}", kept.error().ToString());
   }
@@ -270,6 +294,9 @@ v1::CommandAck Agent::Accept(const v1::AssignmentSpec& spec, TimePoint now) {
     older->Stop(fmt::format("replaced by epoch {}", spec.epoch()), now);
     return Refusal("OLD_EPOCH_HELD", "an earlier attempt is being stopped; say it again");
   }
+  if (const std::string left = LeftOnHost(); !left.empty()) {
+    return Refusal("DIRTY_HOST", "an earlier trial has left something on this host: " + left);
+  }
   if (ending_) return Refusal("ENDING", "the agent is about to end");
   if (held_.size() >= kHeldMax) {
     return Refusal("TOO_MANY", fmt::format("{} trials are held already", held_.size()));
@@ -353,8 +380,10 @@ void Agent::SendEvents(TimePoint now) {
     while (in_flight_.size() < credit_batches_ && in_flight_bytes_ < credit_bytes_) {
       Result<std::optional<v1::Events>> batch = held.trial->NextBatch(now);
       if (!batch) {
-        spdlog::error("{}: spool: {}", held.trial->spec().assignment_id(),
-                      batch.error().ToString());
+        const std::string what =
+            held.trial->spec().assignment_id() + ": spool: " + batch.error().ToString();
+        // Said once, and not at every wake-up.
+        if (std::exchange(told_spool_error_, what) != what) spdlog::error("{}", what);
         break;
       }
       if (!*batch) break;
@@ -384,23 +413,29 @@ void Agent::HandleAck(const v1::EventAck& ack) {
   if (trial != nullptr) trial->tail().Acknowledge(ack.through_seq());
 }
 
+// On a thread of its own: the tools that it asks may take a minute when they hang.
 void Agent::RefreshInventory(TimePoint now) {
+  if (inventory_found_.valid()) {
+    if (inventory_found_.wait_for(Nanoseconds(0)) != std::future_status::ready) return;
+    v1::Inventory found = inventory_found_.get();
+    found.set_metrics_address(context_.inventory.metrics_address());
+    context_.inventory = std::move(found);
+    if (!welcome_ || !IsNews(told_inventory_, context_.inventory)) return;
+    told_inventory_ = context_.inventory;
+    v1::AgentMessage message;
+    *message.mutable_inventory() = context_.inventory;
+    Send(std::move(message));
+    return;
+  }
   if (now < inventory_at_) return;
   const bool first = inventory_at_ == TimePoint();
   inventory_at_ = now + kInventoryInterval;
   // Looking at tools and disks would disturb a trial.
   const bool busy = std::any_of(held_.begin(), held_.end(),
-                                [](const Held& held) { return !held.trial->sealed(); });
-  if (first || busy) return;
-  v1::Inventory found = inventory::Collect(context_.config);
-  found.set_metrics_address(context_.inventory.metrics_address());
-  const bool changed = WithoutFigures(found).SerializeAsString() !=
-                       WithoutFigures(context_.inventory).SerializeAsString();
-  context_.inventory = std::move(found);
-  if (!changed || !welcome_) return;
-  v1::AgentMessage message;
-  *message.mutable_inventory() = context_.inventory;
-  Send(std::move(message));
+                                [](const Held& held) { return !held.trial->settled(); });
+  if (first || busy || ending_) return;
+  inventory_found_ = std::async(std::launch::async,
+                                [config = context_.config] { return inventory::Collect(config); });
 }
 
 }  // namespace labrack::session

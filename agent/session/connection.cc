@@ -1,5 +1,7 @@
 #include "agent/session/connection.h"
 
+#include <arpa/inet.h>
+#include <netinet/in.h>
 #include <utility>
 
 #include <grpcpp/security/credentials.h>
@@ -53,7 +55,12 @@ bool IsLoopback(const std::string& address) {
   std::string host = address.substr(0, address.rfind(':'));
   if (address.starts_with("unix:")) return true;
   if (host.starts_with('[') && host.ends_with(']')) host = host.substr(1, host.size() - 2);
-  return host == "localhost" || host == "::1" || host.starts_with("127.");
+  // By its value: 127.example.org is a name like any other.
+  in_addr four{};
+  in6_addr six{};
+  if (inet_pton(AF_INET, host.c_str(), &four) == 1) return ntohl(four.s_addr) >> 24 == 127;
+  if (inet_pton(AF_INET6, host.c_str(), &six) == 1) return IN6_IS_ADDR_LOOPBACK(&six);
+  return host == "localhost";
 }
 
 Result<std::shared_ptr<Connection>> Connection::Start(const v1::AgentConfig& config,

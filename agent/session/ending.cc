@@ -111,6 +111,10 @@ v1::AssignmentResult ResultOfDeadTrial(const v1::AssignmentSpec& spec, const std
 Result<void> EndSpool(const worker::TrialFiles& files, const v1::AssignmentSpec& spec,
                       const std::string& agent_id, const std::string& host_name,
                       const WorkerEnd& end, const CleanUp& clean_up) {
+  const Result<Descriptor> lock = files.Lock();
+  if (!lock && !(end.unkillable && lock.error().code() == Errc::kBusy)) {
+    return std::unexpected(lock.error());
+  }
   const spool::Identity identity{.assignment_id = spec.assignment_id(), .epoch = spec.epoch()};
   std::vector<v1::EventRecord> events;
   spool::SpoolReader reader(files.spool(), identity);
@@ -120,7 +124,8 @@ Result<void> EndSpool(const worker::TrialFiles& files, const v1::AssignmentSpec&
       // Somebody else's files where ours should be: they are put aside, for whoever wants to know.
       std::error_code error;
       std::filesystem::rename(files.spool(), files.directory() / "spool.foreign", error);
-      if (error) return std::unexpected(Error::FromErrno(error.value(), "rename", "spool"));
+      if (error)
+        return std::unexpected(Error::FromErrno(error.value(), "rename", files.spool().string()));
       break;
     }
     if (!record) return std::unexpected(record.error());

@@ -21,6 +21,7 @@ struct WorkerEnd {
   std::optional<std::string> stop_reason;  // it was asked to stop before
   bool timed_out = false;                  // killed since a phase did not end
   bool host_rebooted = false;
+  bool unkillable = false;   // it still hangs in the kernel
   std::string held_up = {};  // why this could not be written at first: "no space left"
 };
 
@@ -35,8 +36,9 @@ v1::AssignmentResult ResultOfDeadTrial(const v1::AssignmentSpec& spec, const std
                                        const CleanUp& clean_up,
                                        const std::vector<v1::EventRecord>& events);
 
-// Adds that result to the spool and seals it. The caller holds the trial's lock. Fine when it is
-// sealed already.
+// Adds that result to the spool and seals it, under the trial's lock: kBusy while a worker lives.
+// One that was killed and hangs in the kernel keeps the lock, and writes nothing any more. Fine
+// when it is sealed already.
 Result<void> EndSpool(const worker::TrialFiles& files, const v1::AssignmentSpec& spec,
                       const std::string& agent_id, const std::string& host_name,
                       const WorkerEnd& end, const CleanUp& clean_up);

@@ -1,6 +1,7 @@
 #include "agent/session/held_trial.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <system_error>
 #include <utility>
 
@@ -19,13 +20,21 @@ spool::Identity IdentityOf(const v1::AssignmentSpec& spec) {
   return {.assignment_id = spec.assignment_id(), .epoch = spec.epoch()};
 }
 
+// How far this trial's records are in the exporter's counters. Not synced: a reboot loses nothing
+// but the certainty of that.
+std::filesystem::path ExportedFile(const worker::TrialFiles& files) {
+  return files.directory() / "exported";
+}
+
 }  // namespace
 
 HeldTrial::HeldTrial(JournalRow row, const TrialContext& context)
     : row_(std::move(row)),
       context_(context),
       files_(context.trials() / worker::TrialName(row_.spec.assignment_id(), row_.spec.epoch())),
-      tail_(files_.spool(), IdentityOf(row_.spec)) {
+      tail_(files_.spool(), IdentityOf(row_.spec)),
+      cleaner_(files_, context.worker_program, Nanoseconds(row_.spec.timeouts().teardown())),
+      clock_(files_.directory() / "clock") {
   tail_.set_observer([this](const v1::EventRecord& event) { ObserveEvent(event); });
 }
 
@@ -87,15 +96,25 @@ void HeldTrial::Recover(TimePoint now) {
   if (row_.state == HeldState::kAccepted) return;
   if (context_.exporter != nullptr) context_.exporter->TrialBegan(row_.spec);
   stamped_ = row_.state == HeldState::kSealed;
+  clock_.Load();
+  if (const Result<std::string> text = worker::ReadFile(ExportedFile(files_), 64)) {
+    exported_seq_ = std::strtoull(text->c_str(), nullptr, 10);
+  }
   ReadSpool();
+  const Result<WorkerProcess::Holder> holder = WorkerProcess::FindHolder(files_);
+  if (!holder) {
+    spdlog::error("{}: looking for its worker: {}", spec().assignment_id(),
+                  holder.error().ToString());
+  }
+  // What cannot be looked at is not dead.
+  const bool may_live = !holder || *holder == WorkerProcess::Holder::kWorker;
+  if (may_live) process_ = WorkerProcess::Found(files_);
   if (tail_.sealed()) {
     BecomeSealed();
     return;
   }
-  Result<std::optional<WorkerProcess>> found = WorkerProcess::Find(files_);
-  if (found && *found) {
+  if (may_live) {
     spdlog::info("{}: the worker is alive, going on with it", spec().assignment_id());
-    process_ = **std::move(found);
     stage_ = Stage::kRunning;
     return;
   }
@@ -117,7 +136,8 @@ void HeldTrial::ObserveEvent(const v1::EventRecord& event) {
   }
   if (event.has_step_done()) {
     steps_done_.insert(event.step_done().step());
-    if (exporter != nullptr) exporter->StepDone(row_.spec, event.step_done());
+    if (exporter != nullptr && IsNewToExporter(event.seq()))
+      exporter->StepDone(row_.spec, event.step_done());
   }
   if (event.has_result() && !outcome_told_) {
     outcome_told_ = true;
@@ -125,8 +145,16 @@ void HeldTrial::ObserveEvent(const v1::EventRecord& event) {
     spdlog::info("{}: {}{}{}", spec().assignment_id(),
                  v1::Outcome_Name(result.measurement().outcome()),
                  result.measurement().reason().empty() ? "" : ": ", result.measurement().reason());
-    if (exporter != nullptr) exporter->TrialEnded(row_.spec, result.measurement().outcome());
+    if (exporter != nullptr && IsNewToExporter(event.seq()))
+      exporter->TrialEnded(row_.spec, result.measurement().outcome());
   }
+}
+
+bool HeldTrial::IsNewToExporter(std::uint64_t seq) {
+  if (seq <= exported_seq_) return false;
+  exported_seq_ = seq;
+  (void)worker::WriteFile(ExportedFile(files_), std::to_string(seq) + "\n", /*durable=*/false);
+  return true;
 }
 
 void HeldTrial::ReadSpool() {
@@ -146,6 +174,7 @@ void HeldTrial::TakeReport(const v1::WorkerReport& report, TimePoint now) {
     case v1::WorkerReport::kProgress:
       progress_ = report.progress();
       if (progress_->phase() != v1::PHASE_READY) gate_.Left();
+      TakeClock(now);
       break;
     case v1::WorkerReport::kDoorbell:
       ReadSpool();
@@ -218,7 +247,14 @@ void HeldTrial::Stop(const std::string& reason, TimePoint now) {
     end_ = {.started = false, .how = "", .stop_reason = reason};
     UndoIsOver("");
   }
-  terminate_at_ = now + kStopToTearDown;
+  terminate_at_ = now + kStopToTerm;
+  Wake(now);
+}
+
+void HeldTrial::GiveUp(const std::string& reason, TimePoint now) {
+  if (stage_ != Stage::kWaiting) return;
+  end_ = {.started = false, .how = reason, .stop_reason = {}};
+  UndoIsOver("");
   Wake(now);
 }
 
@@ -228,7 +264,7 @@ void HeldTrial::Escalate(TimePoint now) {
   if (!terminate_at_) return;
   const bool tearing_down = progress_ && progress_->phase() == v1::PHASE_TEAR_DOWN;
   if (tearing_down && !kill_at_) {
-    const Nanoseconds left = Nanoseconds(spec().timeouts().teardown()) + kUndoGrace -
+    const Nanoseconds left = Nanoseconds(spec().timeouts().teardown()) + kStopToTerm -
                              Nanoseconds(progress_->phase_elapsed_ns());
     terminate_at_ = std::max(*terminate_at_, now + left);
   }
@@ -237,7 +273,7 @@ void HeldTrial::Escalate(TimePoint now) {
     kill_at_ = now + kTermToKill;
   }
   if (kill_at_ && now >= *kill_at_) {
-    process_->Kill();
+    KillWorker(now);
     kill_at_ = now + kTermToKill;
   }
   Wake(kill_at_.value_or(*terminate_at_));
@@ -250,6 +286,11 @@ void HeldTrial::Watch(TimePoint now) {
   silence_ = Nanoseconds(0);
   end_.timed_out = true;
   spdlog::error("{}: the worker says nothing any more and is killed", spec().assignment_id());
+  KillWorker(now);
+}
+
+void HeldTrial::KillWorker(TimePoint now) {
+  if (!killed_at_) killed_at_ = now;
   process_->Kill();
 }
 
@@ -270,24 +311,18 @@ void HeldTrial::StepRunning(TimePoint now) {
   }
   Escalate(now);
   Watch(now);
+  if (is_unkillable(now)) WorkerHangs();
 }
 
 // --- a worker that died ---
 
 // With what a worker says last, which is the reason when it has no other way to say it.
 std::string HeldTrial::HowItEnded(const WorkerProcess::End& end) const {
-  constexpr std::size_t kLogReadMax = 1 << 20;
-  constexpr std::size_t kLineMax = 500;
-  constexpr std::string_view kName = "labrack-worker: ";
   if (end.exit_code <= 0) return end.how;
-  const Result<std::string> log = worker::ReadFile(files_.worker_log(), kLogReadMax);
-  const std::size_t at = log ? log->rfind(kName) : std::string::npos;
-  if (at == std::string::npos) {
-    const bool no_space = end.exit_code == worker::kExitNoSpace;
-    return end.how + (no_space ? ": No space left for its result in the spool" : "");
-  }
-  const std::string line = log->substr(at + kName.size(), kLineMax);
-  return end.how + ": " + line.substr(0, line.find('\n'));
+  const std::string words = LastWords(files_);
+  if (!words.empty()) return end.how + ": " + words;
+  const bool no_space = end.exit_code == worker::kExitNoSpace;
+  return end.how + (no_space ? ": No space left for its result in the spool" : "");
 }
 
 void HeldTrial::WorkerIsDead(std::string how, TimePoint now) {
@@ -298,53 +333,31 @@ void HeldTrial::WorkerIsDead(std::string how, TimePoint now) {
   end_.how = std::move(how);
   end_.stop_reason = stop_reason_;
   stage_ = Stage::kUndoing;
-  retry_at_ = now;
+  cleaner_.Begin(now);
   Wake(now);
 }
 
-void HeldTrial::StartUndo(TimePoint now) {
-  std::error_code error;
-  if (!std::filesystem::exists(files_.undo_log(), error)) {
-    UndoIsOver("");
-    return;
-  }
-  ++undo_attempts_;
-  Result<WorkerProcess> started = WorkerProcess::StartUndo(context_.worker_program, files_);
-  if (!started) {
-    clean_up_.left = started.error().ToString();
-    retry_at_ = now + kRetryInterval;
-    if (undo_attempts_ >= kUndoAttemptsMax) UndoIsOver(clean_up_.left);
-    return;
-  }
-  process_ = *std::move(started);
-  undo_limit_ = now + Nanoseconds(spec().timeouts().teardown()) + kUndoGrace;
+// Its result is written for it; what it holds is undone if it ever ends.
+void HeldTrial::WorkerHangs() {
+  const std::string how = process_->Name() + " was killed and hangs in the kernel";
+  spdlog::error("{}: {}", spec().assignment_id(), how);
+  link_.reset();
+  gate_.Left();
+  end_.how = how;
+  end_.unkillable = true;
+  end_.timed_out = true;
+  end_.stop_reason = stop_reason_;
+  UndoIsOver(how);
 }
 
 void HeldTrial::StepUndoing(TimePoint now) {
-  if (!process_) {
-    if (now >= retry_at_) StartUndo(now);
-    Wake(process_ ? now + kLookInterval : retry_at_);
-    return;
-  }
-  std::optional<WorkerProcess::End> ended = process_->Poll();
-  if (!ended) {
-    if (now >= *undo_limit_) process_->Kill();
-    Wake(now + kLookInterval);
-    return;
-  }
-  process_.reset();
-  if (ended->exit_code == 0) {
+  cleaner_.Step(now);
+  Wake(cleaner_.next_step());
+  if (cleaner_.clean()) {
     UndoIsOver("");
-    return;
+  } else if (cleaner_.given_up()) {
+    UndoIsOver(cleaner_.left());
   }
-  const std::string left =
-      fmt::format("labrack-worker --undo: {}; see {}", ended->how, files_.worker_log().string());
-  if (undo_attempts_ >= kUndoAttemptsMax) {
-    UndoIsOver(left);
-    return;
-  }
-  retry_at_ = now + kRetryInterval;
-  Wake(retry_at_);
 }
 
 void HeldTrial::UndoIsOver(std::string left) {
@@ -383,6 +396,30 @@ void HeldTrial::BecomeSealed() {
   progress_.reset();
 }
 
+// The result is there; the host is not free before the worker has ended, and nothing of it is left.
+void HeldTrial::StepSealed(TimePoint now) {
+  if (process_ && process_->Poll()) process_.reset();
+  if (process_) {
+    if (!exit_limit_) exit_limit_ = now + kExitGrace;
+    if (now >= *exit_limit_) KillWorker(now);
+    return;
+  }
+  cleaner_.Begin(now);
+  cleaner_.Step(now);
+  Wake(cleaner_.next_step());
+}
+
+std::string HeldTrial::left() const {
+  if (!sealed()) return {};
+  std::string what;
+  if (process_ && is_unkillable(last_step_)) {
+    what = process_->Name() + " was killed and hangs in the kernel";
+  } else if (cleaner_.given_up()) {
+    what = cleaner_.left();
+  }
+  return what.empty() ? what : spec().assignment_id() + ": " + what;
+}
+
 // --- towards the controller ---
 
 void HeldTrial::Step(TimePoint now) {
@@ -399,8 +436,7 @@ void HeldTrial::Step(TimePoint now) {
     case Stage::kEnding:
       break;
     case Stage::kSealed:
-      // Only its end is still to be seen, so that it is reaped.
-      if (process_ && process_->Poll()) process_.reset();
+      StepSealed(now);
       break;
   }
   // Straight on from what has just been undone.
@@ -416,26 +452,49 @@ void HeldTrial::AddPolls(std::vector<pollfd>& polls) const {
   if (process_ && process_->poll_fd() >= 0) {
     polls.push_back({.fd = process_->poll_fd(), .events = POLLIN, .revents = 0});
   }
+  if (cleaner_.poll_fd() >= 0) {
+    polls.push_back({.fd = cleaner_.poll_fd(), .events = POLLIN, .revents = 0});
+  }
 }
 
 void HeldTrial::Wake(TimePoint at) { next_step_ = std::min(next_step_, at); }
 
+// Once for each step, at its beginning.
+void HeldTrial::TakeClock(TimePoint now) {
+  const v1::PhaseKind phase = progress_->phase();
+  const bool measured =
+      phase == v1::PHASE_WARM_UP || phase == v1::PHASE_MEASURE || phase == v1::PHASE_DRAIN;
+  if (!measured || progress_->step() == clock_step_) return;
+  const std::optional<ClockEstimate> clock = context_.clock_sync->Best(now);
+  if (!clock) return;
+  clock_step_ = progress_->step();
+  clock_.Take(*clock, context_.controller_epoch);
+}
+
+// The figures are durable before they are sent: a result that is sent again must be the same.
+bool HeldTrial::Stamp(TimePoint now) {
+  std::optional<ClockEstimate> clock = clock_.figures();
+  if (!clock && row_.boot_id != context_.boot_id && !row_.boot_id.empty()) {
+    clock = {.offset = Nanoseconds(0), .uncertainty = kUncertaintyUnknown, .round_trip = {}};
+  }
+  if (!clock) clock = context_.clock_sync->Best(now);
+  if (!clock) return false;
+  row_.clock_offset_ns = clock->offset.count();
+  row_.clock_uncertainty_ns = clock->uncertainty.count();
+  Result<void> sealed =
+      context_.journal->Seal(row_.spec, row_.clock_offset_ns, row_.clock_uncertainty_ns);
+  if (!sealed) {
+    spdlog::error("{}: journal: {}", spec().assignment_id(), sealed.error().ToString());
+    return false;
+  }
+  row_.state = HeldState::kSealed;
+  stamped_ = true;
+  return true;
+}
+
 Result<std::optional<v1::Events>> HeldTrial::NextBatch(TimePoint now) {
   return tail_.Next([this, now](v1::AssignmentResult& result) {
-    if (!stamped_) {
-      const std::optional<ClockEstimate> clock = context_.clock_sync->Best(now);
-      if (!clock) return false;
-      row_.clock_offset_ns = clock->offset.count();
-      row_.clock_uncertainty_ns = clock->uncertainty.count();
-      Result<void> sealed =
-          context_.journal->Seal(row_.spec, row_.clock_offset_ns, row_.clock_uncertainty_ns);
-      if (!sealed) {
-        spdlog::error("{}: journal: {}", spec().assignment_id(), sealed.error().ToString());
-        return false;
-      }
-      row_.state = HeldState::kSealed;
-      stamped_ = true;
-    }
+    if (!stamped_ && !Stamp(now)) return false;
     result.set_clock_offset_ns(row_.clock_offset_ns);
     result.set_clock_uncertainty_ns(row_.clock_uncertainty_ns);
     return true;
@@ -448,7 +507,7 @@ v1::AssignmentState HeldTrial::state() const {
 }
 
 bool HeldTrial::Close() {
-  if (!sealed() || process_) return false;
+  if (!settled()) return false;
   Result<void> closed = context_.journal->Close(spec().assignment_id(), spec().epoch());
   if (!closed) {
     spdlog::error("{}: journal: {}", spec().assignment_id(), closed.error().ToString());

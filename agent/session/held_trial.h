@@ -23,6 +23,8 @@
 #include "agent/session/gate.h"
 #include "agent/session/journal.h"
 #include "agent/session/spool_tail.h"
+#include "agent/session/trial_cleaner.h"
+#include "agent/session/trial_clock.h"
 #include "agent/session/worker_process.h"
 #include "agent/telemetry/exporter.h"
 #include "agent/worker/frames.h"
@@ -41,19 +43,21 @@ struct TrialContext {
   v1::Inventory inventory;
   Journal* journal = nullptr;
   ClockSync* clock_sync = nullptr;
+  std::uint64_t controller_epoch = 0;       // whose clock that is
   telemetry::Exporter* exporter = nullptr;  // may be null
 
   std::filesystem::path trials() const { return std::filesystem::path(config.state()) / "trials"; }
 };
 
-// Limits of time; see HeldTrial::Escalate and Watch.
-constexpr Nanoseconds kStopToTearDown = std::chrono::seconds(20);
+// Limits of time; see HeldTrial::Escalate and Watch. A worker that is asked to stop ends by itself
+// within its own grace.
+constexpr Nanoseconds kStopToTerm = worker::kCancelGrace + worker::kCancelMargin;
 constexpr Nanoseconds kTermToKill = std::chrono::seconds(10);
 // The worker's control thread reports once a second. Silence of that length, while our own loop was
 // awake, means that it hangs.
 constexpr Nanoseconds kWorkerSilenceMax = std::chrono::seconds(90);
-constexpr Nanoseconds kUndoGrace = std::chrono::minutes(1);
-constexpr int kUndoAttemptsMax = 3;
+// From its result to its end.
+constexpr Nanoseconds kExitGrace = std::chrono::minutes(1);
 constexpr Nanoseconds kRetryInterval = std::chrono::seconds(5);
 
 class HeldTrial {
@@ -68,6 +72,10 @@ class HeldTrial {
   // After acceptance: the trial waits for its turn.
   bool waiting() const { return stage_ == Stage::kWaiting; }
   bool sealed() const { return stage_ == Stage::kSealed; }
+  // Sealed, and nothing of it is left on the host: the next one may run.
+  bool settled() const { return sealed() && !process_ && cleaner_.clean(); }
+  // What is left on the host for now, and why; empty: nothing, or it is still being seen to.
+  std::string left() const;
   // Journals, then starts the worker. What fails ends the trial with a result that says so.
   void Start(TimePoint now);
   // At the agent's start: finds the worker, or what it has left.
@@ -81,6 +89,9 @@ class HeldTrial {
 
   // The first reason counts. Also a trial that is sealed may be told; it changes nothing.
   void Stop(const std::string& reason, TimePoint now);
+
+  // A trial that waits is never started.
+  void GiveUp(const std::string& reason, TimePoint now);
 
   Gate& gate() { return gate_; }
   // At a gate that the controller has not been told of (once).
@@ -97,7 +108,8 @@ class HeldTrial {
   v1::AssignmentState state() const;
   const std::optional<v1::AssignmentProgress>& progress() const { return progress_; }
 
-  // The controller has everything. True: it may be forgotten, the directory is gone.
+  // The controller has everything. True: it may be forgotten, the directory is gone. False while
+  // something is left on the host: only the undo log knows what.
   bool Close();
   // Where the worker's own words are, for the log.
   const worker::TrialFiles& files() const { return files_; }
@@ -114,12 +126,21 @@ class HeldTrial {
   void Escalate(TimePoint now);
   void Watch(TimePoint now);
   std::string HowItEnded(const WorkerProcess::End& end) const;
+  void KillWorker(TimePoint now);
+  bool is_unkillable(TimePoint now) const {
+    return killed_at_ && now >= *killed_at_ + kUnkillableAfter;
+  }
   void WorkerIsDead(std::string how, TimePoint now);
-  void StartUndo(TimePoint now);
+  void WorkerHangs();
   void StepUndoing(TimePoint now);
+  void StepSealed(TimePoint now);
   void UndoIsOver(std::string left);
   void StepEnding(TimePoint now);
   void BecomeSealed();
+  void TakeClock(TimePoint now);
+  bool Stamp(TimePoint now);
+  // For the exporter: what an earlier agent has counted is not counted again.
+  bool IsNewToExporter(std::uint64_t seq);
   void Wake(TimePoint at);
 
   JournalRow row_;
@@ -130,7 +151,7 @@ class HeldTrial {
   Gate gate_;
   bool gate_told_ = false;
 
-  std::optional<WorkerProcess> process_;  // the worker; while undoing, what undoes
+  std::optional<WorkerProcess> process_;  // the worker
   std::unique_ptr<worker::FrameSocket> link_;
   std::optional<v1::AssignmentProgress> progress_;
   std::set<std::string> steps_done_;
@@ -145,10 +166,14 @@ class HeldTrial {
 
   WorkerEnd end_;
   CleanUp clean_up_;
-  int undo_attempts_ = 0;
-  std::optional<TimePoint> undo_limit_;
+  TrialCleaner cleaner_;
+  std::optional<TimePoint> killed_at_;   // the first time
+  std::optional<TimePoint> exit_limit_;  // of a worker that has sealed its result
   TimePoint retry_at_;
-  bool stamped_ = false;  // the clocks' figures of the result are in the journal
+  TrialClock clock_;
+  std::string clock_step_;          // at whose beginning it was taken last
+  std::uint64_t exported_seq_ = 0;  // of the last record that was counted
+  bool stamped_ = false;            // the clocks' figures of the result are in the journal
   bool outcome_told_ = false;
 };
 

@@ -1,11 +1,14 @@
 #include "agent/session/worker_process.h"
 
-#include <charconv>
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
+#include <string_view>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
+
+#include "agent/exec/cgroup.h"
 
 namespace labrack::session {
 namespace {
@@ -16,105 +19,128 @@ Result<Descriptor> OpenLog(const worker::TrialFiles& files) {
   return log;
 }
 
-// The session that a process belongs to: the sixth word of its stat, behind the name in brackets,
-// which may hold anything. nullopt: it has gone.
-std::optional<int> SessionOf(const std::string& pid) {
-  const Result<std::string> stat = worker::ReadFile("/proc/" + pid + "/stat", 4096);
-  if (!stat) return std::nullopt;
-  std::size_t at = stat->rfind(')');
-  if (at == std::string::npos || at + 4 > stat->size()) return std::nullopt;
-  if ((*stat)[at + 2] == 'Z') return std::nullopt;  // dead, not reaped
-  // ") S ppid pgrp session ..."
-  at += 3;
-  int value = 0;
-  for (int word = 0; word < 3; ++word) {
-    at = stat->find_first_not_of(' ', at);
-    if (at == std::string::npos) return std::nullopt;
-    const auto [end, error] =
-        std::from_chars(stat->data() + at, stat->data() + stat->size(), value);
-    if (error != std::errc()) return std::nullopt;
-    at = static_cast<std::size_t>(end - stat->data());
-  }
-  return value;
+// By the directory's own number, since several agents of one host may run trials of one name.
+std::string CgroupName(const worker::TrialFiles& files) {
+  struct stat facts{};
+  if (stat(files.directory().c_str(), &facts) != 0) return {};
+  return "labrack-" + files.directory().filename().string() + "-" + std::to_string(facts.st_dev) +
+         "-" + std::to_string(facts.st_ino);
+}
+
+// Written down before it is used, so that another agent finds what is in it. The family's marks are
+// enough where there is none.
+std::optional<exec::Cgroup> MakeCgroup(const worker::TrialFiles& files) {
+  Result<exec::Cgroup> made = exec::Cgroup::Make(CgroupName(files));
+  if (!made) return std::nullopt;
+  if (worker::WriteFile(files.cgroup(), made->path().string(), /*durable=*/false)) return *made;
+  (void)made->Remove();
+  return std::nullopt;
+}
+
+std::optional<exec::Cgroup> FindCgroup(const worker::TrialFiles& files) {
+  constexpr std::size_t kPathMax = 4096;
+  const Result<std::string> path = worker::ReadFile(files.cgroup(), kPathMax);
+  if (!path) return std::nullopt;
+  return exec::Cgroup::Find(*path, CgroupName(files));
+}
+
+exec::Family FamilyOf(const worker::TrialFiles& files) {
+  return {.mark = std::string(exec::kTrialMark) + "=" + files.mark(),
+          .session = std::nullopt,
+          .above = std::nullopt};
+}
+
+void KillSession(int session) {
+  exec::KillFamily({.mark = "", .session = session, .above = std::nullopt});
 }
 
 }  // namespace
 
-std::size_t KillSession(int session) {
-  // Processes may be made while we look; each round finds fewer, as the makers are dead.
-  constexpr int kRoundsMax = 10;
-  std::size_t killed = 0;
-  for (int round = 0; round < kRoundsMax; ++round) {
-    std::size_t found = 0;
-    std::error_code error;
-    for (std::filesystem::directory_iterator it("/proc", error), end; !error && it != end;
-         it.increment(error)) {
-      const std::string name = it->path().filename().string();
-      int pid = 0;
-      const auto [stop, bad] = std::from_chars(name.data(), name.data() + name.size(), pid);
-      if (bad != std::errc() || stop != name.data() + name.size()) continue;
-      if (SessionOf(name) != session) continue;
-      if (kill(pid, SIGKILL) == 0) ++found;
-    }
-    killed += found;
-    if (found == 0) break;
-    usleep(2000);
+std::string LastWords(const worker::TrialFiles& files) {
+  constexpr std::size_t kLogReadMax = 1 << 20;
+  constexpr std::size_t kLineMax = 500;
+  constexpr std::string_view kName = "labrack-worker: ";
+  const Result<std::string> log = worker::ReadFile(files.worker_log(), kLogReadMax);
+  const std::size_t at = log ? log->rfind(kName) : std::string::npos;
+  if (at == std::string::npos) return {};
+  const std::string line = log->substr(at + kName.size(), kLineMax);
+  return line.substr(0, line.find('\n'));
+}
+
+std::vector<exec::ProcessFacts> KillTrial(const worker::TrialFiles& files) {
+  const std::optional<exec::Cgroup> group = FindCgroup(files);
+  if (group) group->Kill();
+  std::vector<exec::ProcessFacts> left = exec::KillFamily(FamilyOf(files));
+  if (left.empty() && group && group->populated()) {
+    left.push_back({.name = "processes of " + group->path().string()});
   }
-  return killed;
+  return left;
+}
+
+void RemoveCgroup(const worker::TrialFiles& files) {
+  if (const std::optional<exec::Cgroup> group = FindCgroup(files)) (void)group->Remove();
+}
+
+Result<WorkerProcess> WorkerProcess::Spawn(const worker::TrialFiles& files, exec::Command command,
+                                           exec::SpawnOptions options) {
+  Result<Descriptor> log = OpenLog(files);
+  if (!log) return std::unexpected(log.error());
+  options.new_session = true;
+  options.output_fd = log->get();
+  options.errors_fd = log->get();
+  Result<exec::Child> child = exec::Child::Spawn(command, options);
+  if (!child) return std::unexpected(child.error());
+  WorkerProcess process(files);
+  process.child_ = *std::move(child);
+  return process;
 }
 
 Result<WorkerProcess> WorkerProcess::Start(const std::filesystem::path& program,
                                            const worker::TrialFiles& files) {
-  WorkerProcess process(files);
-  Result<Descriptor> log = OpenLog(files);
-  if (!log) return std::unexpected(log.error());
   // Locked before the fork, so that it is never seen unlocked while the worker lives.
   Result<Descriptor> lock = files.Lock();
   if (!lock) return std::unexpected(lock.error());
   exec::Command command;
   command.words = {program.string(),           "--spec",    files.spec().string(),      "--dir",
                    files.directory().string(), "--lock-fd", std::to_string(lock->get())};
+  command.environment[exec::kTrialMark] = files.mark();
   exec::SpawnOptions options;
-  options.new_session = true;
-  options.output_fd = log->get();
-  options.errors_fd = log->get();
   options.inherited_fds = {lock->get()};
-  Result<exec::Child> child = exec::Child::Spawn(command, options);
-  if (!child) return std::unexpected(child.error());
-  process.child_ = *std::move(child);
-  return process;
+  Descriptor group_processes;
+  if (const std::optional<exec::Cgroup> group = MakeCgroup(files)) {
+    if (Result<Descriptor> opened = group->OpenProcesses()) group_processes = *std::move(opened);
+    options.cgroup_fd = group_processes.get();
+  }
+  return Spawn(files, std::move(command), std::move(options));
 }
 
 Result<WorkerProcess> WorkerProcess::StartUndo(const std::filesystem::path& program,
                                                const worker::TrialFiles& files) {
-  WorkerProcess process(files);
-  Result<Descriptor> log = OpenLog(files);
-  if (!log) return std::unexpected(log.error());
   exec::Command command;
   command.words = {program.string(), "--undo", files.directory().string()};
-  exec::SpawnOptions options;
-  options.new_session = true;
-  options.output_fd = log->get();
-  options.errors_fd = log->get();
-  Result<exec::Child> child = exec::Child::Spawn(command, options);
-  if (!child) return std::unexpected(child.error());
-  process.child_ = *std::move(child);
-  return process;
+  return Spawn(files, std::move(command), {});
 }
 
-Result<std::optional<WorkerProcess>> WorkerProcess::Find(const worker::TrialFiles& files) {
+Result<WorkerProcess::Holder> WorkerProcess::FindHolder(const worker::TrialFiles& files) {
   const Result<Descriptor> lock = files.Lock();
-  if (lock) return std::nullopt;
-  if (lock.error().code() == Errc::kNotFound) return std::nullopt;
+  if (lock || lock.error().code() == Errc::kNotFound) return Holder::kNobody;
   if (lock.error().code() != Errc::kBusy) return std::unexpected(lock.error());
-  return WorkerProcess(files);
+  const std::optional<worker::LockHolder> holder = files.ReadHolder();
+  // A worker that has just been started has not said its number yet.
+  return holder && holder->undoes ? Holder::kUndo : Holder::kWorker;
 }
 
 int WorkerProcess::poll_fd() const { return child_ ? child_->pidfd() : pidfd_.get(); }
 
-std::optional<int> WorkerProcess::pid() const {
-  if (child_) return child_->pid();
-  return files_.ReadPid();
+// Opens the descriptor first and looks then: whoever has the number at that time keeps it.
+void WorkerProcess::Identify() {
+  const std::optional<worker::LockHolder> holder = files_.ReadHolder();
+  if (!holder || holder->undoes) return;
+  Descriptor opened(static_cast<int>(syscall(SYS_pidfd_open, holder->pid, 0U)));
+  const std::optional<worker::LockHolder> still = files_.ReadHolder();
+  if (!opened.valid() || !still || still->pid != holder->pid) return;
+  pidfd_ = std::move(opened);
+  found_pid_ = holder->pid;
 }
 
 std::optional<WorkerProcess::End> WorkerProcess::Poll() {
@@ -126,16 +152,9 @@ std::optional<WorkerProcess::End> WorkerProcess::Poll() {
     if (!*status) return std::nullopt;
     return End{.exit_code = (*status)->exit_code, .how = (*status)->Describe()};
   }
-  if (!pidfd_.valid()) {
-    // The number is right as long as the lock is held: its holder is the process that wrote it.
-    const std::optional<int> number = pid();
-    if (number) {
-      pidfd_ = Descriptor(static_cast<int>(syscall(SYS_pidfd_open, *number, 0U)));
-    }
-  }
-  const Result<Descriptor> lock = files_.Lock();
-  if (!lock && lock.error().code() == Errc::kBusy) return std::nullopt;
-  if (const std::optional<int> number = pid()) KillSession(*number);
+  if (!pidfd_.valid()) Identify();
+  const Result<Holder> holder = FindHolder(files_);
+  if (!holder || *holder == Holder::kWorker) return std::nullopt;
   return End{.exit_code = -1, .how = "it ended, and no agent was there to see how"};
 }
 
@@ -149,9 +168,18 @@ void WorkerProcess::Terminate() {
 }
 
 void WorkerProcess::Kill() {
-  const std::optional<int> session = pid();
-  if (!session || (!child_ && Poll())) return;
-  KillSession(*session);
+  if (child_) {
+    KillSession(child_->pid());
+    return;
+  }
+  if (Poll() || !pidfd_.valid()) return;
+  syscall(SYS_pidfd_send_signal, pidfd_.get(), SIGKILL, nullptr, 0U);
+}
+
+std::string WorkerProcess::Name() const {
+  if (child_) return "labrack-worker (pid " + std::to_string(child_->pid()) + ")";
+  if (found_pid_) return "labrack-worker (pid " + std::to_string(*found_pid_) + ")";
+  return "labrack-worker";
 }
 
 }  // namespace labrack::session

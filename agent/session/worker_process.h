@@ -1,6 +1,6 @@
-// WorkerProcess: the process of one trial's worker, whether this agent started it or found it
-// alive. It leads a session of its own, by which everything that it has started is found when it
-// has to be killed.
+// WorkerProcess: the process of one trial's worker, or of what undoes, whether this agent started
+// it or found it alive. Nothing is ever signalled by a number alone: what was found is known by
+// when it was started, and held by a descriptor.
 #pragma once
 
 #include <filesystem>
@@ -9,6 +9,7 @@
 #include <string>
 
 #include "agent/exec/child.h"
+#include "agent/exec/family.h"
 #include "agent/worker/trial_files.h"
 #include "storage/base/descriptor.h"
 #include "storage/base/result.h"
@@ -17,18 +18,22 @@ namespace labrack::session {
 
 class WorkerProcess {
  public:
-  // Starts `program --spec ... --dir ...` with its output in worker.log.
+  // Starts `program --spec ... --dir ...` with its output in worker.log, in a cgroup of its own
+  // where one can be made.
   static Result<WorkerProcess> Start(const std::filesystem::path& program,
                                      const worker::TrialFiles& files);
   // Starts `program --undo DIR`.
   static Result<WorkerProcess> StartUndo(const std::filesystem::path& program,
                                          const worker::TrialFiles& files);
-  // The worker that an earlier agent has started; nullopt: none lives.
-  static Result<std::optional<WorkerProcess>> Find(const worker::TrialFiles& files);
+  // Who has the trial's lock. An error says nothing about that.
+  enum class Holder { kNobody, kWorker, kUndo };
+  static Result<Holder> FindHolder(const worker::TrialFiles& files);
+  // The worker that an earlier agent has started, and that FindHolder has found.
+  static WorkerProcess Found(const worker::TrialFiles& files) { return WorkerProcess(files); }
 
   // Readable (poll) when it has ended; -1: has to be asked.
   int poll_fd() const;
-  // How it ended; nullopt while it lives.
+  // How it ended; nullopt while it lives, and while that cannot be told.
   struct End {
     int exit_code = -1;
     std::string how;
@@ -36,20 +41,28 @@ class WorkerProcess {
   std::optional<End> Poll();
 
   void Terminate();
-  // The worker and everything of its session.
+  // It and everything of its session.
   void Kill();
+  std::string Name() const;  // "labrack-worker (pid 123)"
 
  private:
   explicit WorkerProcess(worker::TrialFiles files) : files_(std::move(files)) {}
-  std::optional<int> pid() const;
+  static Result<WorkerProcess> Spawn(const worker::TrialFiles& files, exec::Command command,
+                                     exec::SpawnOptions options);
+  void Identify();
 
   worker::TrialFiles files_;
   std::optional<exec::Child> child_;  // of this agent
   Descriptor pidfd_;                  // of one that was found
+  std::optional<int> found_pid_;
 };
 
-// Kills every process of the session, and again, until there is none. Gives how many signals it has
-// sent.
-std::size_t KillSession(int session);
+// What a worker, or what undoes, has said last in worker.log; empty: nothing.
+std::string LastWords(const worker::TrialFiles& files);
+// Everything that a trial has started, but not what undoes: SIGKILL to all of it. Gives what is
+// still there; does not wait for its end.
+std::vector<exec::ProcessFacts> KillTrial(const worker::TrialFiles& files);
+// The cgroup of a trial whose processes are gone.
+void RemoveCgroup(const worker::TrialFiles& files);
 
 }  // namespace labrack::session

@@ -39,9 +39,9 @@ struct LockHolder {
   bool undoes = false;            // --undo, and no worker
 };
 
-// How long a phase may go on after it has been cancelled. Then the worker ends itself and leaves the
-// undoing to whoever finds it dead: something hangs in the kernel, or a part of ours does not look
-// at its token. An agent waits a little longer than that before it sends signals.
+// How long a phase may go on after it has been cancelled. Then the worker ends itself and leaves
+// the undoing to whoever finds it dead: something hangs in the kernel, or a part of ours does not
+// look at its token. An agent waits a little longer than that before it sends signals.
 constexpr Nanoseconds kCancelGrace = std::chrono::seconds(60);
 constexpr Nanoseconds kCancelMargin = std::chrono::seconds(10);
 

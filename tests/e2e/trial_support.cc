@@ -86,7 +86,11 @@ std::string Binary(const std::string& name) { return std::string(LABRACK_BIN_DIR
 
 std::string ReadText(const std::filesystem::path& file) {
   std::ifstream stream(file, std::ios::binary);
-  return {std::istreambuf_iterator<char>(stream), {}};
+  try {
+    return {std::istreambuf_iterator<char>(stream), {}};
+  } catch (const std::ios_base::failure&) {  // of a process that has just gone
+    return {};
+  }
 }
 
 namespace {
@@ -171,7 +175,7 @@ std::vector<std::string> FilesBelow(const std::filesystem::path& directory) {
   std::error_code error;
   for (std::filesystem::recursive_directory_iterator it(directory, error), end; !error && it != end;
        it.increment(error)) {
-    files.push_back(std::filesystem::relative(it->path(), directory).string());
+    files.push_back(it->path().lexically_relative(directory).string());
   }
   std::sort(files.begin(), files.end());
   return files;

@@ -4,13 +4,18 @@
 // memory-backed files, hand-made spools.
 #include <algorithm>
 #include <filesystem>
+#include <fstream>
+#include <optional>
 #include <string>
-#include <sys/wait.h>
+#include <thread>
+#include <tuple>
 #include <unistd.h>
 #include <vector>
 
 #include <gtest/gtest.h>
 
+#include "agent/exec/family.h"
+#include "agent/session/agent.h"
 #include "agent/session/clock_sync.h"
 #include "agent/session/connection.h"
 #include "agent/session/ending.h"
@@ -18,6 +23,8 @@
 #include "agent/session/journal.h"
 #include "agent/session/reconnect.h"
 #include "agent/session/spool_tail.h"
+#include "agent/session/trial_cleaner.h"
+#include "agent/session/trial_clock.h"
 #include "agent/session/worker_process.h"
 #include "agent/worker/spool/spool_writer.h"
 #include "storage/base/random.h"
@@ -148,7 +155,8 @@ TEST(ReconnectTest, OnlyLoopbackNeedsNoCertificates) {
     EXPECT_TRUE(IsLoopback(address)) << address;
   }
   for (const char* address :
-       {"10.0.0.1:7481", "lab.example:7481", "0.0.0.0:1", "[::]:1", "127x.example:2"}) {
+       {"10.0.0.1:7481", "lab.example:7481", "0.0.0.0:1", "[::]:1", "127x.example:2",
+        "127.example.org:7481", "127.0.0.1.example.org:7481", "128.0.0.1:1"}) {
     EXPECT_FALSE(IsLoopback(address)) << address;
   }
 }
@@ -461,32 +469,254 @@ TEST(EndingTest, TheSpoolOfADeadWorkerIsEndedOnceOnly) {
   EXPECT_TRUE(tail.sealed());
 }
 
-TEST(WorkerProcessTest, KillingASessionReachesAllThatWasStartedInIt) {
-  int ready[2];
-  ASSERT_EQ(pipe(ready), 0);
-  const pid_t leader = fork();
-  if (leader == 0) {
-    setsid();
-    for (int i = 0; i < 3; ++i) {
-      if (fork() == 0) {
-        setpgid(0, 0);  // a process group of its own, as external commands have
-        (void)!write(ready[1], "x", 1);
-        sleep(60);
-        _exit(0);
-      }
-    }
-    sleep(60);
-    _exit(0);
+TEST(EndingTest, NothingIsWrittenBesideALivingWorkerUnlessItHangsForGood) {
+  TempDirectory temp;
+  const worker::TrialFiles files(temp.path());
+  std::filesystem::create_directories(files.directory());
+  const v1::AssignmentSpec spec = Spec(kIdentity.assignment_id, kIdentity.epoch);
+  const Result<Descriptor> worker = files.Lock();
+  ASSERT_TRUE(worker);
+  WorkerEnd end{.how = "killed", .stop_reason = {}};
+  EXPECT_EQ(EndSpool(files, spec, "st-01", "host", end, {}).error().code(), Errc::kBusy);
+  EXPECT_FALSE(std::filesystem::exists(files.spool()));
+  end.unkillable = true;
+  EXPECT_TRUE(EndSpool(files, spec, "st-01", "host", end, {}));
+}
+
+// --- what is told ---
+
+TEST(InventoryTest, FreeSpaceIsToldAgainWhenItHasMoved) {
+  v1::Inventory told;
+  v1::LentDisk& disk = *told.add_disks();
+  disk.set_capacity_bytes(1000);
+  disk.set_free_bytes(400);
+  v1::Inventory found = told;
+  EXPECT_FALSE(IsNews(told, found));
+  found.mutable_disks(0)->set_free_bytes(390);
+  EXPECT_FALSE(IsNews(told, found)) << "a little is no news";
+  for (const std::uint64_t free : {300U, 900U, 0U}) {
+    found.mutable_disks(0)->set_free_bytes(free);
+    EXPECT_TRUE(IsNews(told, found)) << free;
+    EXPECT_TRUE(IsNews(found, told)) << free;
   }
-  char bytes[3];
-  for (int got = 0; got < 3;) got += static_cast<int>(read(ready[0], bytes, 3));
-  EXPECT_GE(KillSession(leader), 4U);
-  int status = 0;
-  EXPECT_EQ(waitpid(leader, &status, 0), leader);
-  EXPECT_TRUE(WIFSIGNALED(status));
-  EXPECT_EQ(KillSession(leader), 0U);
-  close(ready[0]);
-  close(ready[1]);
+  found = told;
+  found.set_host_name("other");
+  EXPECT_TRUE(IsNews(told, found));
+}
+
+TEST(TrialClockTest, CoversEveryStepAndIsThereForTheNextAgent) {
+  TempDirectory temp;
+  TrialClock clock(temp.path() / "clock");
+  clock.Load();
+  EXPECT_FALSE(clock.figures());
+  clock.Take({.offset = Nanoseconds(1000), .uncertainty = Nanoseconds(50), .round_trip = {}}, 7);
+  EXPECT_EQ(clock.figures()->offset, Nanoseconds(1000));
+  EXPECT_EQ(clock.figures()->uncertainty, Nanoseconds(50));
+  clock.Take({.offset = Nanoseconds(1300), .uncertainty = Nanoseconds(20), .round_trip = {}}, 7);
+  TrialClock next(temp.path() / "clock");
+  next.Load();
+  EXPECT_EQ(next.figures()->offset, Nanoseconds(1300));
+  EXPECT_EQ(next.figures()->uncertainty, Nanoseconds(350)) << "300 away, known within 50";
+  next.Take({.offset = Nanoseconds(1), .uncertainty = Nanoseconds(1), .round_trip = {}}, 8);
+  EXPECT_EQ(next.figures()->uncertainty, kUncertaintyUnknown) << "another controller's clock";
+}
+
+// --- processes ---
+
+// A process that does nothing for a minute.
+class Sleeper {
+ public:
+  explicit Sleeper(const std::string& mark = "") {
+    exec::Command command;
+    command.words = {"/bin/sleep", "60"};
+    if (!mark.empty()) command.environment[exec::kTrialMark] = mark;
+    child_ = exec::Child::Spawn(command, {.new_session = true}).value();
+  }
+  ~Sleeper() {
+    std::ignore = child_->KillGroup();
+    std::ignore = child_->WaitUntil(MonotonicClock().Now() + seconds(5));
+  }
+  Sleeper(const Sleeper&) = delete;
+  Sleeper& operator=(const Sleeper&) = delete;
+
+  pid_t pid() const { return child_->pid(); }
+  bool lives() const { return !child_->HasEnded(); }
+
+ private:
+  std::optional<exec::Child> child_;
+};
+
+using Holder = WorkerProcess::Holder;
+
+TEST(WorkerProcessTest, WhoUndoesIsNotTakenForTheWorker) {
+  TempDirectory temp;
+  const worker::TrialFiles files(temp.path());
+  EXPECT_EQ(WorkerProcess::FindHolder(files).value(), Holder::kNobody);
+  const Result<Descriptor> lock = files.Lock();
+  EXPECT_EQ(WorkerProcess::FindHolder(files).value(), Holder::kWorker) << "it has not said yet";
+  ASSERT_TRUE(files.WriteHolder(/*undoes=*/true));
+  EXPECT_EQ(WorkerProcess::FindHolder(files).value(), Holder::kUndo);
+  EXPECT_TRUE(WorkerProcess::Found(files).Poll()) << "the worker has ended";
+  ASSERT_TRUE(files.WriteHolder(/*undoes=*/false));
+  EXPECT_EQ(WorkerProcess::FindHolder(files).value(), Holder::kWorker);
+  EXPECT_FALSE(WorkerProcess::Found(files).Poll());
+}
+
+TEST(WorkerProcessTest, WhoHasGotTheNumberOfADeadWorkerIsNeverSignalled) {
+  TempDirectory temp;
+  const worker::TrialFiles files(temp.path());
+  const Sleeper stranger;
+  const Result<Descriptor> lock = files.Lock();
+  const std::string number = std::to_string(stranger.pid());
+  ASSERT_TRUE(worker::WriteFile(files.pid(), number + " 1 worker\n", false));
+  WorkerProcess found = WorkerProcess::Found(files);
+  EXPECT_FALSE(found.Poll());
+  found.Terminate();
+  found.Kill();
+  std::this_thread::sleep_for(milliseconds(50));
+  EXPECT_TRUE(stranger.lives());
+  const std::uint64_t ticks = exec::ReadProcess(stranger.pid())->start_ticks;
+  ASSERT_TRUE(
+      worker::WriteFile(files.pid(), number + " " + std::to_string(ticks) + " worker\n", false));
+  WorkerProcess same = WorkerProcess::Found(files);
+  EXPECT_FALSE(same.Poll());
+  same.Kill();
+  for (int i = 0; i < 200 && stranger.lives(); ++i) std::this_thread::sleep_for(milliseconds(10));
+  EXPECT_FALSE(stranger.lives()) << "the one that it is";
+}
+
+TEST(WorkerProcessTest, ALockThatCannotBeLookedAtIsNoDeath) {
+  TempDirectory temp;
+  const worker::TrialFiles files(temp.path());
+  std::filesystem::create_directory(files.lock());
+  EXPECT_FALSE(WorkerProcess::FindHolder(files));
+  EXPECT_FALSE(WorkerProcess::Found(files).Poll());
+}
+
+// Two agents of one host may have a trial of the same name.
+TEST(WorkerProcessTest, KillingATrialDoesNotReachAnotherAgentsOfTheSameName) {
+  TempDirectory temp;
+  std::ofstream(temp.path() / "worker") << "#!/bin/sh\nexec env -i sleep 60\n";
+  std::filesystem::permissions(temp.path() / "worker", std::filesystem::perms::owner_all);
+  std::vector<worker::TrialFiles> trials;
+  std::vector<WorkerProcess> processes;
+  for (const char* state : {"a", "b"}) {
+    trials.emplace_back(temp.path() / state / "trial.1");
+    std::filesystem::create_directories(trials.back().directory());
+    processes.push_back(WorkerProcess::Start(temp.path() / "worker", trials.back()).value());
+  }
+  KillTrial(trials[0]);
+  const bool has_cgroup = std::filesystem::exists(trials[0].cgroup());
+  if (has_cgroup) {
+    std::optional<WorkerProcess::End> end;
+    for (int i = 0; i < 500 && !end; ++i) {
+      end = processes[0].Poll();
+      std::this_thread::sleep_for(milliseconds(10));
+    }
+    EXPECT_TRUE(end);
+  }
+  EXPECT_FALSE(processes[1].Poll());
+  for (std::size_t i = 0; i < 2; ++i) {
+    processes[i].Kill();
+    for (int wait = 0; wait < 500 && !processes[i].Poll(); ++wait) {
+      std::this_thread::sleep_for(milliseconds(10));
+    }
+    RemoveCgroup(trials[i]);
+  }
+}
+
+class TrialCleanerTest : public testing::Test {
+ protected:
+  // What undoes: a script that succeeds once `cured` is there.
+  TrialCleanerTest() {
+    std::ofstream(program_) << "#!/bin/sh\necho x >> " << (temp_.path() / "undone").string()
+                            << "\n[ -e " << cured_.string() << " ] || exit 1\n: > $2/undo.log\n";
+    std::filesystem::permissions(program_, std::filesystem::perms::owner_all);
+    std::filesystem::create_directory(files_.directory());
+    std::ofstream(files_.undo_log()) << "a step\n";
+  }
+  // Until it waits for its next attempt, or is clean.
+  void StepThrough(TrialCleaner& cleaner) {
+    const std::uintmax_t before = Undone();
+    for (int i = 0; i < 500 && !cleaner.clean(); ++i) {
+      cleaner.Step(now_);
+      if (Undone() > before && cleaner.poll_fd() < 0) return;
+      std::this_thread::sleep_for(milliseconds(5));
+    }
+  }
+  std::uintmax_t Undone() const {
+    std::error_code error;
+    const std::uintmax_t size = std::filesystem::file_size(temp_.path() / "undone", error);
+    return error ? 0 : size / 2;
+  }
+
+  TempDirectory temp_;
+  const std::filesystem::path program_ = temp_.path() / "undo";
+  const std::filesystem::path cured_ = temp_.path() / "cured";
+  const worker::TrialFiles files_{temp_.path() / "trial.1"};
+  TimePoint now_ = TimePoint(seconds(1000));
+};
+
+TEST_F(TrialCleanerTest, TriesUntilItIsCleanAndKeepsTheUndoLogUntilThen) {
+  TrialCleaner cleaner(files_, program_, seconds(10));
+  cleaner.Begin(now_);
+  for (int attempt = 1; attempt <= kCleanAttemptsMax + 2; ++attempt) {
+    StepThrough(cleaner);
+    EXPECT_EQ(Undone(), static_cast<std::uintmax_t>(attempt));
+    EXPECT_EQ(cleaner.given_up(), attempt >= kCleanAttemptsMax);
+    EXPECT_NE(cleaner.left().find("exit code 1"), std::string::npos) << cleaner.left();
+    EXPECT_GT(cleaner.next_step(), now_) << "not at every wake-up";
+    EXPECT_GT(std::filesystem::file_size(files_.undo_log()), 0U);
+    now_ = cleaner.next_step();
+  }
+  std::ofstream(cured_) << "";
+  StepThrough(cleaner);
+  EXPECT_TRUE(cleaner.clean());
+  EXPECT_FALSE(cleaner.given_up());
+  EXPECT_EQ(cleaner.left(), "");
+}
+
+TEST_F(TrialCleanerTest, WhatTheTrialLeftRunningIsKilledBeforeAnythingIsUndone) {
+  std::ofstream(cured_) << "";
+  const Sleeper daemon(files_.mark());
+  const Sleeper other(files_.mark() + "0");
+  TrialCleaner cleaner(files_, program_, seconds(10));
+  cleaner.Begin(now_);
+  StepThrough(cleaner);
+  EXPECT_TRUE(cleaner.clean());
+  EXPECT_FALSE(daemon.lives());
+  EXPECT_TRUE(other.lives()) << "another trial's";
+}
+
+TEST_F(TrialCleanerTest, NothingIsUndoneUnderALivingWorker) {
+  std::ofstream(cured_) << "";
+  const Sleeper child(files_.mark());
+  Result<Descriptor> lock = files_.Lock();
+  TrialCleaner cleaner(files_, program_, seconds(10));
+  cleaner.Begin(now_);
+  cleaner.Step(now_);
+  EXPECT_FALSE(cleaner.clean());
+  EXPECT_TRUE(child.lives());
+  EXPECT_EQ(Undone(), 0U);
+  lock->Close();
+  now_ = cleaner.next_step();
+  StepThrough(cleaner);
+  EXPECT_TRUE(cleaner.clean());
+}
+
+TEST_F(TrialCleanerTest, AnUndoThatHangsIsKilledAtItsLimit) {
+  std::ofstream(program_) << "#!/bin/sh\nexec sleep 60\n";
+  TrialCleaner cleaner(files_, program_, seconds(10));
+  cleaner.Begin(now_);
+  cleaner.Step(now_);
+  ASSERT_GE(cleaner.poll_fd(), 0);
+  now_ += seconds(10) + kUndoGrace;
+  for (int i = 0; i < 500 && cleaner.poll_fd() >= 0; ++i) {
+    cleaner.Step(now_);
+    std::this_thread::sleep_for(milliseconds(5));
+  }
+  EXPECT_LT(cleaner.poll_fd(), 0);
+  EXPECT_NE(cleaner.left().find("signal 9"), std::string::npos) << cleaner.left();
 }
 
 }  // namespace
