@@ -324,6 +324,29 @@ BuildRequest DirRequest(const std::filesystem::path& base) {
   return request;
 }
 
+// A bind mount of the same file system has the same device: it is not told apart by that.
+TEST(UndoStepTest, ATreeIsNotEmptiedThroughAMountInIt) {
+  const TemporaryDirectory base;
+  const std::filesystem::path kept = base.path() / "kept";
+  const std::filesystem::path tree = base.path() / "tree";
+  std::filesystem::create_directories(kept);
+  std::filesystem::create_directories(tree / "inner");
+  std::ofstream(kept / "file") << "somebody's";
+  if (mount(kept.c_str(), (tree / "inner").c_str(), nullptr, MS_BIND, nullptr) != 0) {
+    GTEST_SKIP() << "a bind mount cannot be made here (not root)";
+  }
+  Result<UndoLog> log = UndoLog::Open(base.path() / "undo.log");
+  ASSERT_TRUE(log && log->Add({UndoKind::kRemoveTree, tree.string(), ""}));
+  const Result<void> undone = log->RunAll({}, Nanoseconds(0));
+  const bool is_there = std::filesystem::exists(kept / "file");
+  umount2((tree / "inner").c_str(), MNT_DETACH);
+  EXPECT_TRUE(is_there);
+  ASSERT_FALSE(undone);
+  EXPECT_NE(undone.error().ToString().find("inner"), std::string::npos);
+  EXPECT_TRUE(log->RunAll({}, Nanoseconds(0)));
+  EXPECT_FALSE(std::filesystem::exists(tree));
+}
+
 TEST(DirStackTest, IsAFreshDirectoryThatGoesAgain) {
   const TemporaryDirectory base;
   Result<UndoLog> log = UndoLog::Open(base.path() / "undo.log");
