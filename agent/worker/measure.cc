@@ -55,11 +55,14 @@ void MergeInto(v1::IntervalOperation& into, const v1::IntervalOperation& from) {
 
 void MergePairs(v1::StepResult& step) {
   google::protobuf::RepeatedPtrField<v1::Interval> merged;
-  for (int i = 0; i < step.intervals_size(); i += 2) {
+  for (int i = 0; i < step.intervals_size(); ++i) {
     v1::Interval* interval = merged.Add();
     *interval = step.intervals(i);
     if (i + 1 == step.intervals_size()) break;
     const v1::Interval& second = step.intervals(i + 1);
+    // What was late is no part of the measured window's rate.
+    if (second.begin_mono_ns() >= step.measure_end_mono_ns()) continue;
+    ++i;
     interval->set_end_mono_ns(second.end_mono_ns());
     for (const v1::IntervalOperation& operation : second.operations()) {
       auto same = std::find_if(interval->mutable_operations()->begin(),
@@ -209,9 +212,9 @@ void FitResult(v1::AssignmentResult& result, Bytes size_max) {
   while (result.ByteSizeLong() > size_max.size()) {
     bool shorter = false;
     for (v1::StepResult& step : *result.mutable_steps()) {
-      if (step.intervals_size() < 2) continue;
+      const int before = step.intervals_size();
       MergePairs(step);
-      shorter = true;
+      shorter = shorter || step.intervals_size() < before;
     }
     if (!shorter) break;
   }

@@ -17,6 +17,9 @@ using runtime::Task;
 constexpr Nanoseconds kCoordinateInterval = std::chrono::milliseconds(50);
 constexpr Nanoseconds kRest = std::chrono::microseconds(20);
 constexpr Nanoseconds kLiveInterval = std::chrono::seconds(1);
+// How long an open loop works off what was due before its end: as long as it measured, within:
+constexpr Nanoseconds kBacklogMin = std::chrono::seconds(1);
+constexpr Nanoseconds kBacklogMax = std::chrono::seconds(30);
 // Without a barrier the start is as early as all clients can have been started by then.
 constexpr Nanoseconds kLead = std::chrono::microseconds(200);
 constexpr Nanoseconds kLeadPerClient = std::chrono::microseconds(30);
@@ -41,8 +44,7 @@ Task<bool> Client::Pace() {
   if (engine_.BudgetSpent()) co_return false;
   if (open_loop_) {
     const std::uint64_t number = engine_.schedule_next_.fetch_add(1, std::memory_order_relaxed);
-    const double since = static_cast<double>(number) * 1e9 / engine_.plan_->rate;
-    at = engine_.start_ + Nanoseconds(std::llround(since));
+    at = engine_.IntendedStart(number);
     intended_ = at;
   }
   if (at >= engine_.deadline_) {
@@ -104,9 +106,12 @@ void Engine::SetTimes() {
   const TimePoint earliest = env_.Now() + kLead + plan_->clients * kLeadPerClient;
   start_ = context_->barrier ? context_->start : std::max(context_->start, earliest);
   measure_begin_ = start_ + plan_->warm_up;
-  if (plan_->duration) deadline_ = measure_begin_ + *plan_->duration;
+  if (plan_->duration) {
+    deadline_ = measure_begin_ + *plan_->duration;
+    backlog_end_ = deadline_ + std::clamp(*plan_->duration, kBacklogMin, kBacklogMax);
+  }
   last_second_ = measure_begin_;
-  intervals_ = std::make_unique<Intervals>(measure_begin_, plan_->kinds.size());
+  intervals_ = std::make_unique<Intervals>(measure_begin_, deadline_, plan_->kinds.size());
   for (Client& client : clients_) client.row_end_ = intervals_->RowEnd(measure_begin_);
 }
 
@@ -131,7 +136,7 @@ Task<void> Engine::RunClient(Client* client, const Body* body) {
 void Engine::ClientDone(TimePoint at) {
   {
     std::lock_guard lock(mutex_);
-    first_done_ = std::min(first_done_, at);
+    last_done_ = std::max(last_done_, at);
   }
   if (running_.fetch_sub(1) == 1) done_.Cancel();
 }
@@ -159,10 +164,10 @@ Task<void> Engine::Coordinate() {
 
 void Engine::EnterDuePhases(TimePoint now) {
   if (!context_->enter) return;
-  TimePoint drain;
-  {
+  TimePoint drain = deadline_;
+  if (running_ == 0) {
     std::lock_guard lock(mutex_);
-    drain = std::min(deadline_, first_done_);
+    drain = std::min(deadline_, last_done_);
   }
   if (!entered_warm_up_ && now >= start_ && plan_->warm_up > Nanoseconds(0)) {
     entered_warm_up_ = true;
@@ -215,12 +220,59 @@ void Engine::PublishSecond() {
   context_->progress->SetLastSecond(all.ToHistogram(), std::move(kinds));
 }
 
-TimePoint Engine::MeasureEnd() const {
+TimePoint Engine::LastEnd() const {
   TimePoint end = measure_begin_;
   for (const Client& client : clients_) end = std::max(end, client.last_end_);
-  // Ended by time, the window is at least that long, also where clients were thinking at its end.
-  if (plan_->duration && !BudgetSpent() && !failure_ && !cancelled_) end = std::max(end, deadline_);
   return end;
+}
+
+TimePoint Engine::MeasureEnd() const {
+  // Ended by time, the window is that long, also where clients were thinking at its end.
+  if (plan_->duration && !BudgetSpent() && !failure_ && !cancelled_) return deadline_;
+  return std::min(LastEnd(), deadline_);
+}
+
+TimePoint Engine::IntendedStart(std::uint64_t number) const {
+  const double since = static_cast<double>(number) * 1e9 / plan_->rate;
+  return start_ + Nanoseconds(std::llround(since));
+}
+
+// The clients took the schedule in its order, so what never began is its end. Of which kind it
+// would have been is not known; each goes to the kind whose share of what began is least served.
+void Engine::RecordNotBegun() {
+  if (plan_->rate <= 0 || !plan_->duration || BudgetSpent() || failure_ || cancelled_) return;
+  std::uint64_t begun = 0;
+  std::vector<std::uint64_t> done(plan_->kinds.size());
+  for (const Client& client : clients_) {
+    begun += client.begun_;
+    for (std::size_t kind = 0; kind < done.size(); ++kind) {
+      if (plan_->kinds[kind].counted) done[kind] += client.response_[kind].count();
+    }
+  }
+  not_begun_response_.resize(done.size());
+  std::vector<std::uint64_t> given(done.size());
+  for (std::uint64_t number = begun; IntendedStart(number) < deadline_; ++number) {
+    std::size_t kind = 0;
+    for (std::size_t other = 1; other < done.size(); ++other) {
+      if ((given[other] + 1) * done[kind] < (given[kind] + 1) * done[other]) kind = other;
+    }
+    ++given[kind];
+    ++not_begun_;
+    not_begun_response_[kind].Record(backlog_end_ - IntendedStart(number));
+  }
+}
+
+std::uint64_t Engine::CountedInWindow(const v1::StepResult& result) const {
+  std::uint64_t count = 0;
+  for (const v1::Interval& row : result.intervals()) {
+    if (row.end_mono_ns() > result.measure_end_mono_ns()) continue;
+    for (const v1::IntervalOperation& operation : row.operations()) {
+      for (const OperationKind& kind : plan_->kinds) {
+        if (kind.counted && kind.name == operation.operation()) count += operation.count();
+      }
+    }
+  }
+  return count;
 }
 
 StepOutcome Engine::Collect() {
@@ -235,14 +287,13 @@ StepOutcome Engine::Collect() {
   result.set_measure_end_mono_ns(MonoNs(end));
   if (context_->barrier) result.set_intended_start_mono_ns(MonoNs(context_->start));
 
+  RecordNotBegun();
   std::vector<std::string> names;
-  std::uint64_t counted = 0;
   for (std::size_t kind = 0; kind < plan_->kinds.size(); ++kind) {
     names.push_back(plan_->kinds[kind].name);
     v1::OperationResult operation = CollectKind(kind);
     if (plan_->kinds[kind].counted) {
       result.add_counted(names.back());
-      counted += operation.count();
     }
     // What was planned but never done (an fsync that was not asked for) is no result.
     if (operation.count() > 0 || operation.error_count() > 0) {
@@ -250,11 +301,13 @@ StepOutcome Engine::Collect() {
     }
   }
   std::vector<v1::Interval> rows;
-  intervals_->Export(begin, end, names, rows);
+  intervals_->Export({.begin = begin, .end = end, .late_end = LastEnd()}, names, rows);
   for (v1::Interval& row : rows) *result.add_intervals() = std::move(row);
+  const std::uint64_t counted = CountedInWindow(result);
   AddRates(counted, result);
 
   outcome.moved = Moved(result);
+  outcome.making_share = MakingShare(result);
   outcome.status = Status(counted);
   if (Result<void> sums = CheckSums(result); !sums) outcome.status = sums;
   return outcome;
@@ -278,6 +331,7 @@ v1::OperationResult Engine::CollectKind(std::size_t kind) const {
       operation.set_first_error(client.first_error_);
     }
   }
+  if (not_begun_ > 0) response.Merge(not_begun_response_[kind]);
   operation.set_count(count);
   operation.set_bytes(bytes);
   operation.set_error_count(errors);
@@ -316,7 +370,16 @@ Result<void> Engine::Status(std::uint64_t counted) const {
   if (cancelled_) return Fail(Errc::kCancelled, "step " + plan_->step, "cancelled while it ran");
   if (counted > 0) return {};
   return Fail(Errc::kTimedOut, "step " + plan_->step,
-              "no operation began in the measured time; measure for longer");
+              "no operation was completed in the measured time; measure for longer");
+}
+
+double Engine::MakingShare(const v1::StepResult& result) const {
+  const std::int64_t window = result.measure_end_mono_ns() - result.measure_begin_mono_ns();
+  if (window <= 0) return 0;
+  Nanoseconds making{0};
+  for (const Client& client : clients_) making += client.making_;
+  return static_cast<double>(making.count()) /
+         (static_cast<double>(window) * static_cast<double>(clients_.size()));
 }
 
 BytesMoved Engine::Moved(const v1::StepResult& result) const {
@@ -345,6 +408,11 @@ void Engine::AddRates(std::uint64_t counted, v1::StepResult& result) const {
   achieved.set_name("achieved_rate");
   achieved.set_value(seconds > 0 ? static_cast<double>(counted) / seconds : 0);
   achieved.set_unit("op/s");
+  if (not_begun_ == 0) return;
+  v1::Figure& not_begun = *result.add_figures();
+  not_begun.set_name("operations_not_begun");
+  not_begun.set_value(static_cast<double>(not_begun_));
+  not_begun.set_lower_is_better(true);
 }
 
 }  // namespace labrack::workload

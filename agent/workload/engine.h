@@ -6,19 +6,25 @@
 //   open,  |  warm up         |  measure                      |  drain          |
 //   wait   |  (not counted)   |  (counted)                    |  (what is still under way)
 //
-// Which operation counts is decided by when it *begins*: one begun in the warm-up never counts,
-// and one begun before the end of measure counts, however long it takes. So a slow operation cannot
-// hide behind the end, and what is gained at one end is lost at the other. The measured window ends
-// when the last counted operation has completed.
+// Counted is every operation that was under way in measure: begun in it, however long it takes, or
+// completed in it. So a slow operation hides neither behind the end nor behind the beginning. The
+// measured window is measure itself, and what completed inside of it makes the rate; what completed
+// later ("late") is in the latencies and in an interval of its own behind the window. Were the
+// window to last until the last operation is done, the clients that have ended would idle in it,
+// and one slow operation would be the throughput of all. A stop rule by operations counts exactly
+// those that it let begin; the window ends with the last of them.
 //
 // Open loop (rate > 0): operations have intended starts at equal distances; a client takes the next
 // one, waits for it and does it. When all clients are late, the *response* time, counted from the
 // intended start, shows it; *service* time, from the real start, does not ("coordinated omission").
+// What was due before the end is done in the drain, for as long again as the measurement (1 s to
+// 30 s). What could not begin by then is recorded with the time it had waited, and named (LW106).
 //
 // Hot path: two clock reads, one bucket increment, no lock, no shared cache line but for the budget
 // of a stop rule by operations. The clock is Env's, so that all of this runs in virtual time too.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <deque>
 #include <functional>
@@ -80,6 +86,12 @@ class Client {
   // Waits a moment, for a client that finds nothing to do just now. False: the end.
   runtime::Task<bool> Rest();
 
+  // For Made, below.
+  TimePoint Now() const;
+  // The data of the next operation was made from `from` until now: time in which the stack waited
+  // for its client, and which the result must not hide.
+  void Made(TimePoint from);
+
   // Reads the clock and begins an operation. False: the step is at its end, or being stopped.
   bool Begin();
   // A part of the operation under way is done: counts as an operation of its own kind, from the
@@ -95,6 +107,7 @@ class Client {
 
  private:
   friend class Engine;
+  bool Counts(TimePoint to) const;
   void Record(std::size_t kind, TimePoint from, TimePoint to, Bytes bytes);
   void HandOver();
   void NextRow(TimePoint now);
@@ -103,16 +116,18 @@ class Client {
   const std::uint32_t index_;
   const bool paced_;
   const bool open_loop_;
-  bool counts_ = false;  // the operation under way does
-  TimePoint begin_;      // of the operation under way
-  TimePoint mark_;       // its last part's end
-  TimePoint intended_;   // open loop
+  bool begun_in_measure_ = false;  // the operation under way was
+  TimePoint begin_;                // of the operation under way
+  TimePoint mark_;                 // its last part's end
+  TimePoint intended_;             // open loop
   TimePoint row_end_;
   TimePoint last_end_;  // of what was counted
   Random random_;
   std::vector<Tally> tallies_;         // by kind
   std::vector<Histogram> response_;    // by kind; open loop only
   std::vector<std::uint64_t> errors_;  // by kind
+  std::uint64_t begun_ = 0;            // all, counted or not
+  Nanoseconds making_{0};              // of data, in the measured time
   std::string first_error_;
   std::size_t first_error_kind_ = 0;
 
@@ -150,7 +165,12 @@ class Engine {
   Result<void> CheckSums(const v1::StepResult& result) const;
   Result<void> Status(std::uint64_t counted) const;
   TimePoint MeasureEnd() const;
+  TimePoint LastEnd() const;
+  std::uint64_t CountedInWindow(const v1::StepResult& result) const;
+  TimePoint IntendedStart(std::uint64_t number) const;
+  void RecordNotBegun();
   BytesMoved Moved(const v1::StepResult& result) const;
+  double MakingShare(const v1::StepResult& result) const;
   void AddRates(std::uint64_t counted, v1::StepResult& result) const;
 
   runtime::Env& env_;
@@ -162,7 +182,8 @@ class Engine {
   TimePoint start_;
   TimePoint measure_begin_;
   TimePoint deadline_ = TimePoint::max();
-  std::deque<Client> clients_;  // clients do not move
+  TimePoint backlog_end_ = TimePoint::max();  // open loop: nothing begins after it
+  std::deque<Client> clients_;                // clients do not move
   std::unique_ptr<Intervals> intervals_;
 
   runtime::CancelToken stop_;  // cancelled, or a client failed
@@ -173,9 +194,12 @@ class Engine {
 
   std::mutex mutex_;  // guards the next four
   TimePoint first_wake_ = TimePoint::max();
-  TimePoint first_done_ = TimePoint::max();
+  TimePoint last_done_;  // so far
   std::optional<Error> failure_;
   bool cancelled_ = false;
+
+  std::uint64_t not_begun_ = 0;  // open loop: due before the end, but no client was free
+  std::vector<Histogram> not_begun_response_;  // by kind
 
   // The coordinator's own.
   bool entered_warm_up_ = false;
@@ -185,12 +209,26 @@ class Engine {
   std::vector<Sums> live_;  // by kind, as of the newest second
 };
 
+inline TimePoint Client::Now() const { return engine_.env_.Now(); }
+
+inline void Client::Made(TimePoint from) {
+  making_ += std::max(Nanoseconds(0), Now() - std::max(from, engine_.measure_begin_));
+}
+
 inline bool Client::Begin() {
   begin_ = engine_.env_.Now();
   mark_ = begin_;
-  if (begin_ >= engine_.deadline_ || engine_.stop_.cancelled()) return false;
-  counts_ = begin_ >= engine_.measure_begin_;
-  return !counts_ || engine_.TakeFromBudget();
+  const bool over = open_loop_ ? intended_ >= engine_.deadline_ || begin_ >= engine_.backlog_end_
+                               : begin_ >= engine_.deadline_;
+  if (over || engine_.stop_.cancelled()) return false;
+  begun_in_measure_ = begin_ >= engine_.measure_begin_;
+  if (begun_in_measure_ && !engine_.TakeFromBudget()) return false;
+  ++begun_;
+  return true;
+}
+
+inline bool Client::Counts(TimePoint to) const {
+  return begun_in_measure_ || (to > engine_.measure_begin_ && !engine_.plan_->operations);
 }
 
 inline bool Engine::TakeFromBudget() {
@@ -199,7 +237,7 @@ inline bool Engine::TakeFromBudget() {
 }
 
 inline void Client::Record(std::size_t kind, TimePoint from, TimePoint to, Bytes bytes) {
-  if (!counts_) return;
+  if (!Counts(to)) return;
   if (to > row_end_) NextRow(to);
   tallies_[kind].Record(to - from, bytes.count());
   last_end_ = to;
@@ -223,7 +261,7 @@ inline void Client::End(std::size_t kind, Bytes bytes) {
 
 inline void Client::EndAtPart(std::size_t kind, Bytes bytes) {
   Record(kind, begin_, mark_, bytes);
-  if (open_loop_ && counts_) response_[kind].Record(mark_ - intended_);
+  if (open_loop_ && Counts(mark_)) response_[kind].Record(mark_ - intended_);
 }
 
 }  // namespace labrack::workload

@@ -254,11 +254,25 @@ v1::Warning WarnClients(std::uint32_t clients, std::uint32_t cpu_count) {
                      "use fewer clients, or read the latencies with care");
 }
 
-v1::Warning WarnBehindSchedule(double offered, double achieved) {
-  return MakeWarning("LW106",
-                     fmt::format("the load was to be {} op/s, but {} op/s were achieved",
-                                 FormatCount(offered), FormatCount(achieved)),
+v1::Warning WarnBehindSchedule(double offered, double achieved, double not_begun) {
+  std::string message = fmt::format("the load was to be {} op/s, but {} op/s were achieved",
+                                    FormatCount(offered), FormatCount(achieved));
+  if (not_begun > 0) {
+    message += fmt::format(
+        "; {} operations had not begun long after the end, and their response "
+        "times are at least as recorded",
+        FormatCount(not_begun));
+  }
+  return MakeWarning("LW106", std::move(message),
                      "lower `rate`, or add clients where the stack has capacity left");
+}
+
+v1::Warning WarnDataMaking(double share) {
+  return MakeWarning("LW107",
+                     fmt::format("clients spent {:.0f} % of the measured time waiting for the data "
+                                 "that they wrote to be made: the stack could be faster by that",
+                                 100 * share),
+                     "compare it with stacks of a like share only, or use more clients");
 }
 
 Result<void> CheckMultiple(const std::string& what, Bytes value, Bytes unit,

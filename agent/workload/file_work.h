@@ -107,11 +107,12 @@ Result<VerifyReport> VerifyFiles(const Setup& setup, const Data& data,
 
 // Warnings (v1::Warning) of results. LW101, reads from the cache, is the worker's: it has the
 // device's counters.
-v1::Warning WarnCachedFile(Bytes files, Bytes memory);                    // LW102
-v1::Warning WarnNoSync(const std::string& cure);                          // LW103
-v1::Warning WarnZeros();                                                  // LW104
-v1::Warning WarnClients(std::uint32_t clients, std::uint32_t cpu_count);  // LW105
-v1::Warning WarnBehindSchedule(double offered, double achieved);          // LW106
+v1::Warning WarnDataMaking(double share);                                           // LW107
+v1::Warning WarnCachedFile(Bytes files, Bytes memory);                              // LW102
+v1::Warning WarnNoSync(const std::string& cure);                                    // LW103
+v1::Warning WarnZeros();                                                            // LW104
+v1::Warning WarnClients(std::uint32_t clients, std::uint32_t cpu_count);            // LW105
+v1::Warning WarnBehindSchedule(double offered, double achieved, double not_begun);  // LW106
 
 // "block 4100B with direct I/O: ..." and the like: a field that contradicts another one.
 Result<void> CheckMultiple(const std::string& what, Bytes value, Bytes unit,

@@ -36,11 +36,15 @@ AlignedBuffer PieceBuffer(const FilesWork& work) {
   return AlignedBuffer(std::clamp(work.size, 1_B, kPieceMax));
 }
 
-Task<Result<void>> WriteWhole(fs::File* file, const FilesWork* work, FileId id,
+Task<Result<void>> WriteWhole(Client* client, fs::File* file, const FilesWork* work, FileId id,
                               AlignedBuffer* buffer) {
   for (Offset at; at.value() < work->size.count(); at += kPieceMax) {
     const MutableView view = buffer->first(std::min(kPieceMax, work->size - Bytes(at.value())));
-    if (work->size > kPieceMax) work->data->Fill(id, at, Generation{0}, view);
+    if (work->size > kPieceMax) {
+      const TimePoint from = client->Now();
+      work->data->Fill(id, at, Generation{0}, view);
+      client->Made(from);
+    }
     Result<void> written = co_await file->Write({}, at, view);
     if (!written) co_return written;
   }
@@ -53,14 +57,16 @@ Task<Result<void>> CreateFiles(Client* client, const FilesWork* work) {
   for (std::uint64_t number = work->First(client->index()); number < end; ++number) {
     const FileSpec file = work->files->at(number);
     if (work->size <= kPieceMax) {
+      const TimePoint from = client->Now();
       work->data->Fill(file.id, Offset(0), Generation{0}, buffer.first(work->size));
+      client->Made(from);
     }
     if (!client->Begin()) co_return Result<void>();
     Result<std::unique_ptr<fs::File>> opened = co_await work->file_system->Open(
         file.path, {.access = fs::Access::kWrite, .create = true, .exclusive = true});
     if (!opened) co_return client->Failed(kCreateOpen, file.path, opened.error());
     client->Part(kCreateOpen, Bytes(0));
-    Result<void> written = co_await WriteWhole(opened->get(), work, file.id, &buffer);
+    Result<void> written = co_await WriteWhole(client, opened->get(), work, file.id, &buffer);
     if (!written) co_return client->Failed(kCreateWrite, file.path, written.error());
     client->Part(kCreateWrite, work->size);
     if (work->fsync) {

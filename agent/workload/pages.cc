@@ -57,7 +57,12 @@ Task<Result<void>> RunPages(Client* client, const PageWork* work) {
       }
     }
     const Offset at(pick.page * work->page.count());
-    if (!read) work->data->Fill(work->file, at, pick.generation, view);
+    if (!read) {
+      const TimePoint from = client->Now();
+      work->data->Fill(work->file, at, pick.generation, view);
+      // Where it waits for its schedule anyway, the stack does not wait for the data.
+      if (!client->paced()) client->Made(from);
+    }
 
     bool more = true;
     if (client->paced()) more = co_await client->Pace();

@@ -106,11 +106,15 @@ void PageWorkload::WarnIfBehind(const v1::StepResult& result) {
   constexpr double kShareMin = 0.99;
   double offered = 0;
   double achieved = 0;
+  double not_begun = 0;
   for (const v1::Figure& figure : result.figures()) {
     if (figure.name() == "offered_rate") offered = figure.value();
     if (figure.name() == "achieved_rate") achieved = figure.value();
+    if (figure.name() == "operations_not_begun") not_begun = figure.value();
   }
-  if (achieved < offered * kShareMin) Warn(WarnBehindSchedule(offered, achieved));
+  if (achieved < offered * kShareMin || not_begun > 0) {
+    Warn(WarnBehindSchedule(offered, achieved, not_begun));
+  }
 }
 
 Result<VerifyReport> PageWorkload::Verify(const StepContext& context) {

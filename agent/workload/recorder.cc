@@ -59,8 +59,8 @@ Sums Tally::Take() {
   return sums;
 }
 
-Intervals::Intervals(TimePoint begin, std::size_t kind_count)
-    : begin_(begin), kind_count_(kind_count), recent_(kind_count) {}
+Intervals::Intervals(TimePoint begin, TimePoint cut, std::size_t kind_count)
+    : begin_(begin), cut_(cut), kind_count_(kind_count), late_(kind_count), recent_(kind_count) {}
 
 std::size_t Intervals::IndexOf(TimePoint at) const {
   if (at <= begin_) return 0;
@@ -69,13 +69,19 @@ std::size_t Intervals::IndexOf(TimePoint at) const {
 }
 
 TimePoint Intervals::RowEnd(TimePoint at) const {
+  if (at > cut_) return TimePoint::max();
   std::lock_guard lock(mutex_);
   const auto number = static_cast<Nanoseconds::rep>(IndexOf(at) + 1);
-  return begin_ + number * kRowLengths[length_index_];
+  return std::min(cut_, begin_ + number * kRowLengths[length_index_]);
 }
 
 void Intervals::Add(TimePoint row_end, std::size_t kind, const Sums& sums) {
   std::lock_guard lock(mutex_);
+  if (row_end > cut_) {
+    late_[kind].Add(sums);
+    recent_[kind].Add(sums);
+    return;
+  }
   while (IndexOf(row_end) >= kRowsMax && length_index_ + 1 < kRowLengths.size()) Widen();
   // Beyond 600 rows of the greatest length (25 days) the last row takes the rest.
   const std::size_t index = std::min(IndexOf(row_end), kRowsMax - 1);
@@ -102,9 +108,30 @@ std::vector<Sums> Intervals::TakeRecent() {
   return std::exchange(recent_, std::vector<Sums>(kind_count_));
 }
 
-void Intervals::Export(TimePoint begin, TimePoint end, const std::vector<std::string>& names,
+namespace {
+
+v1::Interval ToMessage(TimePoint begin, TimePoint end, const std::vector<Sums>& row,
+                       const std::vector<std::string>& names) {
+  v1::Interval message;
+  message.set_begin_mono_ns(begin.time_since_epoch().count());
+  message.set_end_mono_ns(end.time_since_epoch().count());
+  for (std::size_t kind = 0; kind < row.size(); ++kind) {
+    if (row[kind].count == 0) continue;
+    v1::IntervalOperation& operation = *message.add_operations();
+    operation.set_operation(names[kind]);
+    operation.set_count(row[kind].count);
+    operation.set_bytes(row[kind].bytes);
+    *operation.mutable_service() = convert::ToMessage(row[kind].ToHistogram());
+  }
+  return message;
+}
+
+}  // namespace
+
+void Intervals::Export(const Window& window, const std::vector<std::string>& names,
                        std::vector<v1::Interval>& rows) const {
   std::lock_guard lock(mutex_);
+  const auto& [begin, end, late_end] = window;
   const Nanoseconds length = kRowLengths[length_index_];
   const std::size_t row_count =
       std::max(rows_.size(), std::min(IndexOf(end) + 1, kRowsMax));  // idle ones too
@@ -113,25 +140,17 @@ void Intervals::Export(TimePoint begin, TimePoint end, const std::vector<std::st
     const TimePoint row_end = i + 1 == row_count ? end : std::min(end, row_begin + length);
     // Clients that all woke late did nothing in the rows before.
     if (row_end <= begin && row_end < end) continue;
-    v1::Interval row;
-    row.set_begin_mono_ns(std::max(begin, row_begin).time_since_epoch().count());
-    row.set_end_mono_ns(row_end.time_since_epoch().count());
-    for (std::size_t kind = 0; i < rows_.size() && kind < kind_count_; ++kind) {
-      const Sums& sums = rows_[i][kind];
-      if (sums.count == 0) continue;
-      v1::IntervalOperation& operation = *row.add_operations();
-      operation.set_operation(names[kind]);
-      operation.set_count(sums.count);
-      operation.set_bytes(sums.bytes);
-      *operation.mutable_service() = convert::ToMessage(sums.ToHistogram());
-    }
-    rows.push_back(std::move(row));
+    const Row row = i < rows_.size() ? rows_[i] : Row();
+    rows.push_back(ToMessage(std::max(begin, row_begin), row_end, row, names));
   }
+  const bool late =
+      std::any_of(late_.begin(), late_.end(), [](const Sums& sums) { return sums.count > 0; });
+  if (late) rows.push_back(ToMessage(end, late_end, late_, names));
 }
 
 Sums Intervals::Total(std::size_t kind) const {
   std::lock_guard lock(mutex_);
-  Sums total;
+  Sums total = late_[kind];
   for (const Row& row : rows_) total.Add(row[kind]);
   return total;
 }

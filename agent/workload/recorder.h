@@ -6,6 +6,8 @@
 //   client 1: ...                      --+-- Intervals: rows of 100 ms (or longer) -> StepResult
 //                                             sum of all rows = total
 //
+// What completes after the end of the measured window is late: counted, but in no row of it.
+//
 // Rows are (begin, end]: an operation belongs to the row in which it completed. There are at most
 // kRowsMax of them; when a step lasts longer, neighbouring rows are joined and the row length grows
 // along kRowLengths, so that seconds stay seconds.
@@ -94,9 +96,11 @@ class Intervals {
       std::chrono::minutes(1),        std::chrono::minutes(2),        std::chrono::minutes(10),
       std::chrono::hours(1)};
 
-  Intervals(TimePoint begin, std::size_t kind_count);
+  // What completes after `cut` is late; no row reaches beyond it.
+  Intervals(TimePoint begin, TimePoint cut, std::size_t kind_count);
 
-  // The end of the row into which an operation falls that completes at `at`.
+  // The end of the row into which an operation falls that completes at `at`; the end of time for
+  // one that is late.
   TimePoint RowEnd(TimePoint at) const;
   // Adds to the row that ends at `row_end` (or has been joined with others since).
   void Add(TimePoint row_end, std::size_t kind, const Sums& sums);
@@ -104,8 +108,14 @@ class Intervals {
   // Latencies of all kinds that were added since the last call, for the live view.
   std::vector<Sums> TakeRecent();
 
-  // Writes rows up to `end` and the sums of each kind; every kind is named by `names`.
-  void Export(TimePoint begin, TimePoint end, const std::vector<std::string>& names,
+  // Writes rows up to `end`, and one more up to `late_end` for what was late; every kind is named
+  // by `names`.
+  struct Window {
+    TimePoint begin;
+    TimePoint end;
+    TimePoint late_end;
+  };
+  void Export(const Window& window, const std::vector<std::string>& names,
               std::vector<v1::Interval>& rows) const;
   Sums Total(std::size_t kind) const;
 
@@ -116,10 +126,12 @@ class Intervals {
   void Widen();
 
   const TimePoint begin_;
+  const TimePoint cut_;
   const std::size_t kind_count_;
   mutable std::mutex mutex_;  // guards all below
   std::size_t length_index_ = 0;
   std::vector<Row> rows_;
+  Row late_;
   std::vector<Sums> recent_;  // by kind
 };
 

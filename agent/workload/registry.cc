@@ -44,7 +44,10 @@ StepOutcome FileWorkload::RunEngine(StepPlan plan, const StepContext& context,
                                     const Engine::Body& body) {
   plan.seed = Derive(setup_.seed, "clients");
   Engine engine(*setup_.env, *setup_.launcher);
-  return engine.Run(plan, context, body);
+  StepOutcome outcome = engine.Run(plan, context, body);
+  constexpr double kMakingShareMax = 0.02;  // less than the margin of a comparison
+  if (outcome.making_share > kMakingShareMax) Warn(WarnDataMaking(outcome.making_share));
+  return outcome;
 }
 
 Result<std::unique_ptr<fs::File>> FileWorkload::OpenFile(const std::string& path,

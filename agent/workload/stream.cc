@@ -24,10 +24,16 @@ std::string Where(const FileSpec& spec, Offset at) {
 
 Task<Result<void>> WriteStream(Client* client, const StreamWork* work) {
   AlignedBuffer buffer(work->block);
+  const bool zeros = work->data->kind() == v1::DATA_KIND_ZEROS;  // made once
+  work->data->Fill(work->spec.id, Offset(0), Generation{0}, buffer.view());
   for (Offset at; at.value() < work->spec.size.count(); at += work->block) {
     const Bytes length = std::min(work->block, work->spec.size - Bytes(at.value()));
     const MutableView view = buffer.first(length);
-    work->data->Fill(work->spec.id, at, Generation{0}, view);
+    if (!zeros && at.value() > 0) {
+      const TimePoint from = client->Now();
+      work->data->Fill(work->spec.id, at, Generation{0}, view);
+      client->Made(from);
+    }
     if (!client->Begin()) co_return Result<void>();
     Result<void> done = co_await work->file->Write({}, at, view);
     if (!done) co_return client->Failed(kTransfer, Where(work->spec, at), done.error());

@@ -83,6 +83,8 @@ struct StepOutcome {
   Result<void> status;
   v1::StepResult result;
   BytesMoved moved = {};
+  // Of the clients' measured time: in which they made the data of their next write (LW107).
+  double making_share = 0;
 };
 
 class Workload {

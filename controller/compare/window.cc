@@ -159,7 +159,8 @@ FleetRates RateFleet(std::span<const HostStep> hosts, Work work, Spread spread) 
   for (const HostStep& host : hosts) {
     in_common += WorkInside(host, common, work, spread);
     in_first += WorkInside(host, until_first, work, spread);
-    const double own = static_cast<double>(TotalWork(*host.result, work));
+    // Less than all where operations begun in the window completed after it.
+    const double own = WorkInside(host, MeasuredWindow(host), work, spread);
     total += own;
     rates.whole += PerSecond(own, MeasuredWindow(host).length());
   }

@@ -104,6 +104,22 @@ TEST(CompareWindowTest, OneHostHasItsOwnTotalsAndNoOverlap) {
   EXPECT_DOUBLE_EQ(rates.last_done, 5);
 }
 
+TEST(CompareWindowTest, WhatWasDoneAfterTheWindowMakesNoRate) {
+  v1::StepResult a = Step(0, 10 * kSecond);
+  AddInterval(a, 0, 10 * kSecond, 1000);
+  AddInterval(a, 10 * kSecond, 13 * kSecond, 5);  // begun in time, done late
+  EXPECT_TRUE(SelfCheck(a).has_value());
+  const FleetRates one = RateFleet(std::vector{Host(a)}, Work::kOperations, Spread::kIntervals);
+  EXPECT_DOUBLE_EQ(one.common, 100);
+  EXPECT_DOUBLE_EQ(one.whole, 100);
+  EXPECT_DOUBLE_EQ(one.last_done, 100);
+  v1::StepResult b = Step(0, 10 * kSecond);
+  AddInterval(b, 0, 10 * kSecond, 500);
+  const FleetRates both =
+      RateFleet(std::vector{Host(a), Host(b)}, Work::kOperations, Spread::kIntervals);
+  EXPECT_DOUBLE_EQ(both.common, 150);
+}
+
 TEST(CompareWindowTest, OnlyCountedOperationsMakeTheRate) {
   v1::StepResult step = Step(0, kSecond);
   AddInterval(step, 0, kSecond, 10);

@@ -90,6 +90,15 @@ class EngineTest : public ::testing::Test {
     return engine.Run(plan_, context_, [&](Client& client) { return RunPages(&client, &work); });
   }
 
+  // One operation: client 0 is done after 200 ms, client 1 after a second.
+  runtime::Task<Result<void>> Sleeper(Client* client) {
+    const Nanoseconds takes = client->index() == 0 ? milliseconds(200) : milliseconds(1000);
+    if (!client->Begin()) co_return Result<void>();
+    std::ignore = co_await env_.SleepUntil(env_.Now() + takes, nullptr);
+    client->End(0, Bytes(1));
+    co_return Result<void>();
+  }
+
   static Histogram Service(const v1::OperationResult& operation) {
     return convert::FromMessage(operation.service()).value();
   }
@@ -103,17 +112,16 @@ class EngineTest : public ::testing::Test {
   std::vector<std::pair<v1::PhaseKind, double>> phases_;
 };
 
-TEST_F(EngineTest, OperationsBegunInTheWarmUpAreNotCounted) {
+TEST_F(EngineTest, WhatEndsInTheWarmUpIsNotCounted) {
   plan_.warm_up = milliseconds(100);
   plan_.duration = milliseconds(200);
   device_.takes = [](std::uint64_t) { return milliseconds(30); };
   const StepOutcome outcome = Run();
   ASSERT_TRUE(outcome.status) << outcome.status.error().ToString();
-  // Begun at 0, 30, 60, 90 (warm-up), 120, 150, ... 270, 300 is the end. The one begun at 270 ends
-  // at 300 exactly.
+  // Done at 30, 60, 90 (warm-up), 120, 150, ... 270, and at 300, the end, exactly.
   EXPECT_EQ(device_.operations, 10U);
-  EXPECT_EQ(outcome.result.operations(0).count(), 6U);
-  EXPECT_EQ(outcome.result.operations(0).bytes(), 6U * 4096);
+  EXPECT_EQ(outcome.result.operations(0).count(), 7U);
+  EXPECT_EQ(outcome.result.operations(0).bytes(), 7U * 4096);
   EXPECT_EQ(Begin(outcome.result), 100);
   EXPECT_EQ(End(outcome.result), 300);
   EXPECT_THAT(phases_, ElementsAre(Pair(v1::PHASE_WARM_UP, 0), Pair(v1::PHASE_MEASURE, 100),
@@ -127,8 +135,44 @@ TEST_F(EngineTest, ASlowOperationCannotHideBehindTheEnd) {
   ASSERT_TRUE(outcome.status);
   EXPECT_EQ(outcome.result.operations(0).count(), 6U);
   EXPECT_EQ(outcome.result.operations(0).service().max_ns(), 3'000'000'000U);
-  EXPECT_EQ(End(outcome.result), 3050);
+  // Yet it is no part of the window, nor of the rate: five were done in 100 ms.
+  EXPECT_EQ(End(outcome.result), 100);
+  ASSERT_EQ(outcome.result.intervals_size(), 2);
+  EXPECT_EQ(outcome.result.intervals(0).operations(0).count(), 5U);
+  EXPECT_EQ(Since(TimePoint(Nanoseconds(outcome.result.intervals(1).begin_mono_ns()))), 100);
+  EXPECT_EQ(Since(TimePoint(Nanoseconds(outcome.result.intervals(1).end_mono_ns()))), 3050);
+  EXPECT_EQ(outcome.result.intervals(1).operations(0).count(), 1U);
   EXPECT_THAT(phases_, ElementsAre(Pair(v1::PHASE_MEASURE, 0), Pair(v1::PHASE_DRAIN, 100)));
+}
+
+// 32 clients of 10 ms in 500 ms, all out of step: the rate is 3200/s, though one has a long tail.
+TEST_F(EngineTest, OneSlowOperationIsNotTheThroughputOfAll) {
+  plan_.clients = 32;
+  plan_.warm_up = milliseconds(50);
+  plan_.duration = milliseconds(500);
+  device_.takes = [](std::uint64_t number) {
+    if (number == 1000) return Nanoseconds(milliseconds(400));
+    return Nanoseconds(number < 32 ? microseconds(300 * number) : milliseconds(10));
+  };
+  const StepOutcome outcome = Run();
+  ASSERT_TRUE(outcome.status);
+  EXPECT_EQ(End(outcome.result), 550);
+  std::uint64_t inside = 0;
+  for (const v1::Interval& row : outcome.result.intervals()) {
+    if (row.end_mono_ns() > outcome.result.measure_end_mono_ns()) continue;
+    for (const v1::IntervalOperation& operation : row.operations()) inside += operation.count();
+  }
+  EXPECT_NEAR(static_cast<double>(inside) / 0.5, 3200, 3200 * 0.03);
+}
+
+TEST_F(EngineTest, MeasureLastsUntilTheLastClientIsDone) {
+  plan_.clients = 2;
+  Engine engine(env_, env_);
+  const StepOutcome outcome =
+      engine.Run(plan_, context_,
+                 [&](Client& client) -> runtime::Task<Result<void>> { return Sleeper(&client); });
+  ASSERT_TRUE(outcome.status);
+  EXPECT_THAT(phases_, ElementsAre(Pair(v1::PHASE_MEASURE, 0), Pair(v1::PHASE_DRAIN, 1000)));
 }
 
 TEST_F(EngineTest, StopByOperationsIsExactForSeveralClients) {
@@ -176,6 +220,43 @@ TEST_F(EngineTest, AnOpenLoopShowsTheQueueBehindAStall) {
   EXPECT_NEAR(outcome.result.figures(1).value(), 100, 0.5);  // achieved
 }
 
+TEST_F(EngineTest, AnOpenLoopDoesWhatWasDueWhenItStallsAtItsEnd) {
+  plan_.rate = 1000;
+  plan_.clients = 2;
+  plan_.duration = seconds(2);
+  // The last 500 ms are a stall of both clients.
+  device_.takes = [this](std::uint64_t) {
+    const double since = Since(env_.Now());
+    if (since < 1500 || since >= 2000) return Nanoseconds(microseconds(100));
+    return Nanoseconds(std::llround((2000 - since) * 1e6));
+  };
+  const StepOutcome outcome = Run();
+  ASSERT_TRUE(outcome.status);
+  const v1::OperationResult& reads = outcome.result.operations(0);
+  EXPECT_EQ(reads.count(), 2000U);
+  const Histogram response = convert::FromMessage(reads.response()).value();
+  EXPECT_EQ(response.count(), 2000U);
+  EXPECT_NEAR(static_cast<double>(response.count() - response.CountAtMost(100'000'000)), 420, 30);
+  EXPECT_EQ(End(outcome.result), 2000);
+  EXPECT_EQ(outcome.result.figures_size(), 2);  // all have begun
+}
+
+TEST_F(EngineTest, WhatAnOpenLoopNeverBeganIsCounted) {
+  plan_.rate = 1000;
+  plan_.duration = seconds(1);
+  device_.takes = [](std::uint64_t) { return milliseconds(4); };
+  const StepOutcome outcome = Run();
+  ASSERT_TRUE(outcome.status);
+  // 250 in the window, 250 in the drain; the others wait from 500 ms to 2 s on.
+  const v1::OperationResult& reads = outcome.result.operations(0);
+  EXPECT_EQ(reads.count(), 500U);
+  ASSERT_EQ(outcome.result.figures_size(), 3);
+  EXPECT_EQ(outcome.result.figures(2).name(), "operations_not_begun");
+  EXPECT_EQ(outcome.result.figures(2).value(), 500);
+  EXPECT_EQ(convert::FromMessage(reads.response())->count(), 1000U);
+  EXPECT_EQ(reads.response().max_ns(), 1'501'000'000U);
+}
+
 TEST_F(EngineTest, AnOpenLoopThatFallsBehindSaysSo) {
   plan_.rate = 1000;
   plan_.duration = seconds(1);
@@ -208,7 +289,9 @@ TEST_F(EngineTest, IntervalsSumUpAndGrowWithTheStep) {
       sum.Merge(convert::FromMessage(operation.service()).value());
     }
   }
-  EXPECT_EQ(previous_end, result.measure_end_mono_ns());
+  EXPECT_GT(previous_end, result.measure_end_mono_ns());  // three were late
+  EXPECT_EQ(result.intervals(result.intervals_size() - 1).begin_mono_ns(),
+            result.measure_end_mono_ns());
   EXPECT_EQ(count, result.operations(0).count());
   EXPECT_EQ(sum.NonEmpty(), Service(result.operations(0)).NonEmpty());
   EXPECT_EQ(sum.sum_ns(), Service(result.operations(0)).sum_ns());

@@ -150,6 +150,24 @@ TEST_F(StepsTest, StreamWritesAndIsVerified) {
   ExpectMatched(Bytes(2'000'000));
 }
 
+// Where the file system is fast, making the data is a good part of the time; the result says so.
+TEST_F(StepsTest, TimeThatGoesIntoMakingDataIsSaid) {
+  v1::StreamWorkload& stream = Stream(v1::DIRECTION_WRITE);
+  stream.set_file(32 << 20);
+  stream.set_block(1 << 20);
+  stream.set_clients(1);
+  stream.set_sync(v1::STREAM_SYNC_NONE);
+  Make();
+  const StepOutcome outcome = workload_->RunStep(0, {});
+  ASSERT_TRUE(outcome.status);
+  EXPECT_GT(outcome.making_share, 0);
+  EXPECT_LT(outcome.making_share, 1);
+  EXPECT_EQ(outcome.moved.written, 32_MiB);
+  EXPECT_EQ(outcome.moved.read, Bytes(0));
+  const std::vector<std::string> codes = WarningCodes();
+  EXPECT_EQ(std::count(codes.begin(), codes.end(), "LW107"), outcome.making_share > 0.02 ? 1 : 0);
+}
+
 TEST_F(StepsTest, StreamReadsWhatWasLaidOut) {
   Stream(v1::DIRECTION_READ);
   RunAll();
