@@ -40,11 +40,12 @@ bool CloseLab(const Call& call, Lab& lab) {
 
 std::optional<ExitCode> CheckPlaybook(const Call& call, CheckedPlaybook& checked) {
   const auto trials = static_cast<std::uint32_t>(call.arguments.Integer("trials").value_or(0));
+  plan::RefusedFiles refused;
   config::Problems problems;
   if (ReadPlaybook(call.arguments.Operand(0), call.arguments.All("set"), trials, checked.source,
-                   problems)) {
+                   refused, problems)) {
     std::expected<plan::LoadedPlaybook, config::Problems> loaded =
-        plan::LoadPlaybook(checked.source);
+        plan::LoadPlaybook(checked.source, refused);
     if (loaded) {
       checked.playbook = std::move(loaded->playbook);
       return std::nullopt;

@@ -2,11 +2,11 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <optional>
 
 #include <fmt/format.h>
 
 #include "controller/cli/output.h"
-#include "controller/plan/playbook_loader.h"
 #include "storage/base/config/tree.h"
 
 namespace labrack::cli {
@@ -56,17 +56,37 @@ std::string GithubLine(const config::Problem& problem) {
   return fmt::format("::error {}::{}\n", place, GithubText(text, false));
 }
 
+// Where `name` leads when it is followed to a place that is not below `directory`.
+std::optional<std::filesystem::path> WhereOutside(const std::filesystem::path& directory,
+                                                  const std::string& name) {
+  std::error_code error;
+  const std::filesystem::path base = std::filesystem::canonical(directory, error);
+  if (error) return std::nullopt;  // nothing can be read there either
+  std::filesystem::path target = std::filesystem::canonical(directory / name, error);
+  if (error) return std::nullopt;
+  const auto [end, rest] = std::ranges::mismatch(base, target);
+  if (end == base.end()) return std::nullopt;
+  return target;
+}
+
 }  // namespace
 
 bool ReadPlaybook(const std::string& path, const std::vector<std::string>& sets,
-                  std::uint32_t trials, v1::PlaybookSource& source, config::Problems& problems) {
+                  std::uint32_t trials, v1::PlaybookSource& source, plan::RefusedFiles& refused,
+                  config::Problems& problems) {
   source.set_file(path);
   source.set_trials(trials);
   for (const std::string& set : sets) source.add_set(set);
   if (!config::ReadTextFile(path, kPlaybookBytesMax, *source.mutable_text(), problems))
     return false;
-  const std::filesystem::path directory = std::filesystem::path(path).parent_path();
+  std::filesystem::path directory = std::filesystem::path(path).parent_path();
+  if (directory.empty()) directory = ".";
   for (const std::string& name : plan::AttachmentPaths(source)) {
+    if (plan::LeadsOut(name)) continue;  // checking the playbook says so
+    if (const std::optional<std::filesystem::path> outside = WhereOutside(directory, name)) {
+      refused[name] = fmt::format("a symbolic link leads to {}", outside->string());
+      continue;
+    }
     Result<std::string> attachment = ReadWholeFile((directory / name).string(), kPlaybookBytesMax);
     if (attachment) (*source.mutable_attachments())[name] = std::move(*attachment);
   }

@@ -6,15 +6,19 @@
 #include <vector>
 
 #include "controller/cli/options.h"
+#include "controller/plan/playbook_loader.h"
 #include "labrack/v1/control.pb.h"
 #include "storage/base/config/source.h"
 
 namespace labrack::cli {
 
 // The playbook's text and what goes with it. A file that cannot be read is a problem. Job files
-// that cannot be read are left out; checking the playbook then says which one is missing.
+// that cannot be read are left out; checking the playbook then says which one is missing. So are
+// those outside of the playbook's directory, whose reasons go into `refused`: a foreign playbook
+// must not attach its reader's files.
 bool ReadPlaybook(const std::string& path, const std::vector<std::string>& sets,
-                  std::uint32_t trials, v1::PlaybookSource& source, config::Problems& problems);
+                  std::uint32_t trials, v1::PlaybookSource& source, plan::RefusedFiles& refused,
+                  config::Problems& problems);
 
 // Problems as a controller sent them.
 config::Problems ProblemsOf(const v1::PlanReply& reply);

@@ -14,12 +14,14 @@ namespace {
 ExitCode Validate(const Call& call) {
   const std::string path = call.arguments.Operand(0);
   v1::PlaybookSource source;
+  plan::RefusedFiles refused;
   config::Problems problems;
   std::string valid;
   if (ReadPlaybook(path, call.arguments.All("set"),
                    static_cast<std::uint32_t>(call.arguments.Integer("trials").value_or(0)), source,
-                   problems)) {
-    const std::expected<plan::LoadedPlaybook, config::Problems> loaded = plan::LoadPlaybook(source);
+                   refused, problems)) {
+    const std::expected<plan::LoadedPlaybook, config::Problems> loaded =
+        plan::LoadPlaybook(source, refused);
     if (loaded) {
       valid = fmt::format("{}: valid: {} cells, {} trials of each\n", path, loaded->cells.size(),
                           loaded->playbook.trials());

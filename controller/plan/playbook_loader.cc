@@ -1,6 +1,7 @@
 #include "controller/plan/playbook_loader.h"
 
 #include <algorithm>
+#include <filesystem>
 #include <limits>
 #include <map>
 #include <set>
@@ -49,7 +50,8 @@ struct Part {
 // One playbook, being loaded. Run() is called once.
 class Loader {
  public:
-  explicit Loader(const v1::PlaybookSource& source) : source_(source) {}
+  Loader(const v1::PlaybookSource& source, const RefusedFiles& refused)
+      : source_(source), refused_(refused) {}
 
   std::expected<LoadedPlaybook, Problems> Run() {
     Problems found;
@@ -140,6 +142,21 @@ class Loader {
     return names_by_place_;
   }
 
+  // A playbook of somebody else's must not send files of its reader's to wherever the run goes.
+  bool RefuseOutside(const std::string& path, const std::string& file) {
+    const auto refused = refused_.find(file);
+    if (refused == refused_.end() && !LeadsOut(file)) return false;
+    reporter_.Add(loaded_.Find(path),
+                  {"LR331",
+                   "the job file `" + file + "` is outside of the playbook's directory",
+                   "",
+                   {refused == refused_.end() ? "job files travel with the playbook, so only what "
+                                                "is below its directory is taken"
+                                              : refused->second},
+                   {"put the file below that directory, or give the job's text as `job`"}});
+    return true;
+  }
+
   // fio runs the text of the job; where that comes from a file, it was sent along.
   void AttachJob(v1::Workload& workload) {
     if (!workload.has_fio() || workload.fio().job_file().empty()) return;
@@ -153,6 +170,7 @@ class Loader {
                                             {"keep either `job` or `job_file`"}});
       return;
     }
+    if (RefuseOutside(path, file)) return;
     const auto text = source_.attachments().find(file);
     if (text == source_.attachments().end()) {
       reporter_.Add(loaded_.Find(path), {"LR331",
@@ -375,6 +393,7 @@ class Loader {
   }
 
   const v1::PlaybookSource& source_;
+  const RefusedFiles& refused_;
   Document document_;
   Overrides overrides_;
   Names names_;
@@ -409,8 +428,14 @@ void AddJobFiles(const Node& workload, const Matrix& matrix, std::vector<std::st
 
 }  // namespace
 
-std::expected<LoadedPlaybook, Problems> LoadPlaybook(const v1::PlaybookSource& source) {
-  return Loader(source).Run();
+std::expected<LoadedPlaybook, Problems> LoadPlaybook(const v1::PlaybookSource& source,
+                                                     const RefusedFiles& refused) {
+  return Loader(source, refused).Run();
+}
+
+bool LeadsOut(const std::string& path) {
+  const std::filesystem::path normal = std::filesystem::path(path).lexically_normal();
+  return normal.is_absolute() || (normal.begin() != normal.end() && *normal.begin() == "..");
 }
 
 std::vector<std::string> AttachmentPaths(const v1::PlaybookSource& source) {

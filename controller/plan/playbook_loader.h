@@ -6,6 +6,7 @@
 
 #include <cstddef>
 #include <expected>
+#include <map>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -18,7 +19,16 @@ namespace labrack::plan {
 
 inline constexpr std::size_t kCellsMax = 10'000;
 
-std::expected<LoadedPlaybook, config::Problems> LoadPlaybook(const v1::PlaybookSource& source);
+// Job files that were not sent along though they may be there, by the path written in the playbook,
+// and why.
+using RefusedFiles = std::map<std::string, std::string>;
+
+std::expected<LoadedPlaybook, config::Problems> LoadPlaybook(const v1::PlaybookSource& source,
+                                                             const RefusedFiles& refused = {});
+
+// Whether a path of a playbook leads out of the playbook's directory as it is written: absolute, or
+// by `..`. Where a link leads, only the disk knows.
+bool LeadsOut(const std::string& path);
 
 // Files that the playbook names (job_file of fio), as written there and each once, so that the
 // command line can send their texts along in `attachments`. Empty when the text is no playbook. The

@@ -270,6 +270,35 @@ TEST_F(CliTest, HostileFilesGiveExactlyOneClearErrorEach) {
   EXPECT_FALSE(fs::exists(directory_ / "state"));
 }
 
+TEST_F(CliTest, AForeignPlaybookCannotAttachFilesOfItsReader) {
+  Write("secret", "[secret]\nsize=1m\nrw=read\n");
+  fs::create_directories(directory_ / "checkout" / "jobs");
+  fs::create_symlink(directory_ / "secret", directory_ / "checkout" / "link.fio");
+  fs::create_directory_symlink(directory_, directory_ / "checkout" / "up");
+  Write("checkout/jobs/own.fio", "[own]\nsize=1m\nrw=read\n");
+  fs::create_symlink("jobs/own.fio", directory_ / "checkout" / "inside.fio");
+  const auto validate = [&](const std::string& file) {
+    Write("checkout/p.yaml", fmt::format("playbook: p\nstacks: {{here: {{host: {{dir: {{}}}}}}}}\n"
+                                         "workloads: {{w: {{fio: {{job_file: {}}}}}}}\ntrials: 1\n",
+                                         file));
+    return Run({"validate", "checkout/p.yaml"});
+  };
+  for (const std::string& file :
+       {(directory_ / "secret").string(), std::string("../secret"),
+        std::string("jobs/../../secret"), std::string("link.fio"), std::string("up/secret")}) {
+    const exec::Outcome outcome = validate(file);
+    EXPECT_EQ(outcome.exit_code, ToInt(ExitCode::kPlaybookInvalid)) << file;
+    EXPECT_THAT(outcome.errors, HasSubstr("error[LR331]: the job file `" + file +
+                                          "` is outside of the playbook's directory"));
+    EXPECT_THAT(outcome.errors, HasSubstr("--> checkout/p.yaml:3:"));
+  }
+  EXPECT_THAT(validate("link.fio").errors,
+              HasSubstr("a symbolic link leads to " + (directory_ / "secret").string()));
+  for (const char* file : {"jobs/own.fio", "inside.fio", "jobs/../jobs/own.fio"}) {
+    EXPECT_EQ(validate(file).exit_code, 0) << validate(file).errors;
+  }
+}
+
 TEST_F(CliTest, ValidateSpeaksToOtherPrograms) {
   Write("tiny.yaml", kTiny);
   const exec::Outcome right = Run({"validate", "tiny.yaml"});

@@ -310,6 +310,25 @@ TEST(Loader, JobFilesComeFromTheAttachments) {
   EXPECT_THAT(AttachmentPaths("[]"), IsEmpty());
 }
 
+TEST(Loader, JobFilesOutsideOfThePlaybooksDirectoryAreRefused) {
+  const auto text = [](const std::string& file) {
+    return std::string(kStacks) + "workloads: {w: {fio: {job_file: \"" + file + "\"}}}\n";
+  };
+  // Also where somebody has sent them along.
+  for (const std::string file : {"/etc/hosts", "../x.fio", "a/../../x.fio", ".."}) {
+    v1::PlaybookSource source = Source(text(file));
+    (*source.mutable_attachments())[file] = "[r]\nsize=1m\n";
+    EXPECT_THAT(Wrong(source), ElementsAre("LR331 the job file `" + file +
+                                           "` is outside of the playbook's directory"));
+  }
+  v1::PlaybookSource inside = Source(text("a/../x.fio"));
+  (*inside.mutable_attachments())["a/../x.fio"] = "[r]\nsize=1m\n";
+  EXPECT_EQ(LoadRight(inside).cells.at(0).workload.fio().job(), "[r]\nsize=1m\n");
+  const auto linked = LoadPlaybook(inside, {{"a/../x.fio", "a symbolic link leads to /etc"}});
+  ASSERT_FALSE(linked);
+  EXPECT_THAT(linked.error().list().at(0).notes, ElementsAre("a symbolic link leads to /etc"));
+}
+
 TEST(Loader, TheDigestCoversEverything) {
   std::set<std::string> digests;
   v1::PlaybookSource source = Source("playbook: x\n");

@@ -121,7 +121,8 @@ constexpr CodeText kCodes[] = {
      "The job is given as text (`job`) or as a file (`job_file`)."},
     {"LR331", "a job file cannot be read",
      "Job files are read together with the playbook, relative to its directory, and travel with "
-     "it."},
+     "it. Absolute paths, and `..` and symbolic links that lead out of the directory, are refused: "
+     "a playbook must not send files along that do not belong to it."},
     {"LR332", "a fio job that is not run",
      "The text is no job file, names two jobs alike, or reaches outside of the stack's "
      "directory: "
