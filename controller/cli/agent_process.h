@@ -39,7 +39,6 @@ class AgentProcess {
   // The last lines of its log from this start.
   std::string LogTail() const;
 
-  static constexpr Nanoseconds kCleanUpLimit = std::chrono::seconds(60);
   static constexpr Nanoseconds kTermLimit = std::chrono::seconds(10);
   static constexpr Nanoseconds kKillLimit = std::chrono::seconds(5);
 

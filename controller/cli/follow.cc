@@ -110,14 +110,16 @@ class Follower {
     }
     view_.Finish(clock_.Now());
     result_.summary = view_.state().summary();
+    result_.clean_up_limit = options_.clean_up_limit;
     return result_;
   }
 
  private:
   // One look at everything that can have happened; true when following is over.
   bool Step() {
-    if (TakeEvents() || Tend()) return true;
-    if (interrupts_.signal() && OnInterrupt()) return true;
+    if (TakeEvents()) return true;
+    Tend();
+    if (failure_ ? OnFailure() : interrupts_.signal() && OnInterrupt()) return true;
     if (options_.limit && clock_.Now() - started_ >= *options_.limit) {
       return End(FollowEnd::kTimedOut);
     }
@@ -139,20 +141,46 @@ class Follower {
       view_.OnEvent(event, last_contact_);
     }
     if (!view_.state().ended()) return false;
+    if (failure_) return End(FollowEnd::kFailed, failure_);
     return End(cancel_asked_at_ ? FollowEnd::kInterrupted : FollowEnd::kRunEnded);
   }
 
-  bool Tend() {
-    if (!options_.tend) return false;
+  void Tend() {
+    if (!options_.tend || failure_) return;
     const Result<std::string> tended = options_.tend();
-    if (tended) {
-      if (!tended->empty()) view_.Say(*tended);
-      return false;
+    if (!tended) {
+      failure_ = tended.error();
+      cancel_heard_ = false;  // with this reason, if there was another
+      failed_at_ = clock_.Now();
+    } else if (!tended->empty()) {
+      view_.Say(*tended);
     }
-    const Result<v1::CancelReply> cancelled = client_.Cancel(
-        options_.run_id, fmt::format("the lab failed: {}", tended.error().ToString()));
-    if (!cancelled) view_.Say(fmt::format("cancel: {}", cancelled.error().ToString()));
-    return End(FollowEnd::kFailed, tended.error());
+  }
+
+  // Cancels once, then waits: until the run has ended, the limit has passed, or nobody is left who
+  // could clean up. An agent that is gone for good would keep the run from its end for long.
+  bool OnFailure() {
+    const TimePoint now = clock_.Now();
+    if (!std::exchange(cancel_heard_, true)) {
+      const Result<v1::CancelReply> cancelled =
+          client_.Cancel(options_.run_id, fmt::format("the lab failed: {}", failure_->ToString()));
+      if (!cancelled) {
+        view_.Say(fmt::format("cancel: {}", cancelled.error().ToString()));
+        return End(FollowEnd::kFailed, failure_);
+      }
+      look_again_at_ = now;
+    }
+    if (now - failed_at_ >= options_.clean_up_limit) return End(FollowEnd::kFailed, failure_);
+    if (now < look_again_at_) return false;
+    look_again_at_ = now + kBackoffFirst;
+    return !SomebodyCleansUp() && End(FollowEnd::kFailed, failure_);
+  }
+
+  bool SomebodyCleansUp() {
+    const Result<v1::HostsReply> hosts = client_.Hosts();
+    return hosts && std::ranges::any_of(hosts->hosts(), [](const v1::HostRecord& host) {
+             return host.session_state() == "ONLINE" && !host.working_on().empty();
+           });
   }
 
   bool OnInterrupt() {
@@ -166,7 +194,9 @@ class Follower {
       cancel_heard_ = client_.Cancel(options_.run_id, "interrupted by its user").has_value();
       cancel_again_at_ = clock_.Now() + kBackoffFirst;
     }
-    if (clock_.Now() - *cancel_asked_at_ >= kCancelLimit) return End(FollowEnd::kNotCleanedUp);
+    if (clock_.Now() - *cancel_asked_at_ >= options_.clean_up_limit) {
+      return End(FollowEnd::kNotCleanedUp);
+    }
     return false;
   }
 
@@ -176,6 +206,8 @@ class Follower {
     if (!status->ok() && !IsConnectionLoss(*status)) {
       return End(FollowEnd::kFailed, client_.Explain(*status));
     }
+    // The controller of a lab that failed does not come back.
+    if (failure_) return End(FollowEnd::kFailed, failure_);
     // Also when a controller that shuts down ended the stream in order: the run goes on.
     if (!lost_) view_.Say(fmt::format("connection to {} lost; trying again", client_.address()));
     lost_ = true;
@@ -210,6 +242,9 @@ class Follower {
   std::optional<TimePoint> cancel_asked_at_;
   bool cancel_heard_ = false;
   bool lost_ = false;
+  std::optional<Error> failure_;  // of tend()
+  TimePoint failed_at_;
+  TimePoint look_again_at_;
   std::optional<Error> last_error_;
   std::unique_ptr<Stream> stream_;
   FollowResult result_;

@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 
+#include "controller/cli/clean_up.h"
 #include "controller/cli/client.h"
 #include "controller/cli/interrupts.h"
 #include "controller/cli/progress.h"
@@ -15,16 +16,16 @@ namespace labrack::cli {
 
 // How long a lost controller is tried to be reached before waiting is given up.
 constexpr Nanoseconds kReconnectLimit = std::chrono::seconds(60);
-// How long a cancelled run may take to tear down before we stop waiting for it; longer than the
-// tear-down's own default time-out.
-constexpr Nanoseconds kCancelLimit = std::chrono::seconds(150);
 
 struct FollowOptions {
   std::string run_id;
   std::optional<Nanoseconds> limit = {};  // of the whole waiting; nothing: for ever
   bool cancel_on_interrupt = false;       // else an interrupt only ends the watching
   Nanoseconds reconnect_limit = kReconnectLimit;
-  // Called at every look; a text is said, an error cancels the run and ends the following.
+  // How long the run may take to end once we have cancelled it: of its plan (clean_up.h).
+  Nanoseconds clean_up_limit = CleanUpLimit(kTearDownDefault);
+  // Called at every look; a text is said. An error cancels the run, whose end is waited for as long
+  // as there is one to come, and ends the following.
   std::function<Result<std::string>()> tend = {};
 };
 
@@ -32,7 +33,7 @@ enum class FollowEnd {
   kRunEnded,
   kTimedOut,        // the limit passed
   kInterrupted,     // and, with cancel_on_interrupt, the run has ended too
-  kNotCleanedUp,    // interrupted and cancelled, but the run did not end within kCancelLimit
+  kNotCleanedUp,    // interrupted and cancelled, but the run did not end within the limit
   kConnectionLost,  // not found again within the limit
   kFailed,          // the controller refused (no such run, not authorised), or tend() failed
 };
@@ -41,6 +42,7 @@ struct FollowResult {
   FollowEnd end = FollowEnd::kRunEnded;
   v1::RunSummary summary;      // the last that was seen
   std::optional<Error> error;  // of kConnectionLost and kFailed
+  Nanoseconds clean_up_limit;  // as it was given
 };
 
 FollowResult Follow(Client& client, const FollowOptions& options, ProgressView& view,

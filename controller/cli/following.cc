@@ -42,7 +42,7 @@ ExitCode Conclude(const Call& call, const FollowResult& followed, const Interrup
     case FollowEnd::kNotCleanedUp:
       call.voice.Warn(
           fmt::format("not cleaned up within {} s; mounts, loop devices or files may be left",
-                      std::chrono::floor<std::chrono::seconds>(kCancelLimit).count()));
+                      std::chrono::floor<std::chrono::seconds>(followed.clean_up_limit).count()));
       [[fallthrough]];
     case FollowEnd::kInterrupted:
       return interrupts.exit_code();
@@ -54,6 +54,16 @@ ExitCode Conclude(const Call& call, const FollowResult& followed, const Interrup
       break;
   }
   return ExitCodeOf(*followed.error);
+}
+
+ExitCode JudgeWithoutTable(const Call& call, const v1::RunSummary& run, const Error& why) {
+  call.voice.Warn(fmt::format("the table could not be made: {}; next: labrack show {}{}",
+                              why.ToString(), run.run_id(), AddressWords(call)));
+  call.voice.Say(fmt::format("{}: {}", run.run_id(), run.verdict()));
+  const ExitCode code = ExitCodeOfRun(run);
+  if (code != ExitCode::kPassed || !call.arguments.Flag("strict")) return code;
+  return FailWith(call, Error(Errc::kUnavailable, run.run_id(),
+                              "without the table it is not known what --strict asks"));
 }
 
 ExitCode LookOn(const Call& call, const Onlooking& onlooking) {

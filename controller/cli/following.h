@@ -23,6 +23,11 @@ struct Ending {
 ExitCode Conclude(const Call& call, const FollowResult& followed, const Interrupts& interrupts,
                   const Ending& ending);
 
+// The verdict of an ended run whose report could not be made, from what the controller keeps of
+// it: a run that passed does not fail because its table is late. What --strict asks is in the table
+// only.
+ExitCode JudgeWithoutTable(const Call& call, const v1::RunSummary& run, const Error& why);
+
 // Of wait and watch: follows the run that the first operand names, in the lab to look at, without
 // touching it. `judge` is asked about it when it has ended.
 struct Onlooking {

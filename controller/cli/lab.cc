@@ -256,8 +256,10 @@ Result<void> Lab::Close() {
   Result<void> result;
   // All are asked before any is waited for: they clean up side by side.
   for (const auto& agent : agents_) agent->AskToEnd();
+  const TimePoint until = MonotonicClock().Now() + clean_up_limit_;
   for (const auto& agent : agents_) {
-    Result<void> ended = agent->WaitUntilEnded(AgentProcess::kCleanUpLimit);
+    const Nanoseconds left = std::max(until - MonotonicClock().Now(), Nanoseconds(0));
+    Result<void> ended = agent->WaitUntilEnded(left);
     if (!ended && result) result = ended;
   }
   agents_.clear();

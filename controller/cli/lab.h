@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "controller/cli/agent_process.h"
+#include "controller/cli/clean_up.h"
 #include "controller/cli/client.h"
 #include "controller/cli/interrupts.h"
 #include "controller/cli/lab_lock.h"
@@ -71,6 +72,8 @@ class Lab {
   // what they held is carried on or cleaned up. Says what it did; empty when all is well. Errors:
   // too many ended, or the controller gave up.
   Result<std::string> Tend();
+  // How long the agents may take to clean up in Close(): of the plan that they work on.
+  void set_clean_up_limit(Nanoseconds limit) { clean_up_limit_ = limit; }
   // Ends the agents, after their clean-up, then the controller. The error says what may be left.
   Result<void> Close();
 
@@ -90,6 +93,7 @@ class Lab {
   std::filesystem::path program_;  // labrack-agent
   std::vector<std::unique_ptr<AgentProcess>> agents_;
   std::size_t restarts_ = 0;
+  Nanoseconds clean_up_limit_ = CleanUpLimit(kTearDownDefault);
 };
 
 }  // namespace labrack::cli

@@ -98,4 +98,20 @@ void PutOutFailure(const Call& call, const v1::RunSummary& run, ExitCode code) {
   PutOutFiles(call, report);
 }
 
+void PutOutSummary(const Call& call, const v1::RunSummary& run, ExitCode code, const Error& why) {
+  v1::Report report;
+  *report.mutable_run() = run;
+  report.set_verdict(run.verdict());
+  report.set_exit_code(run.exit_code());
+  report.set_exit_code_strict(ToInt(code));
+  report.set_trials_planned(run.trials_total());
+  report.set_trials_valid(run.trials_valid());
+  report.set_overlap_min(-1);
+  v1::SkippedItem& item = *report.add_skipped();
+  item.set_what("table");
+  item.set_kind("unsupported");  // what the verdict does not hang on
+  item.set_reason(fmt::format("the table could not be made: {}", why.ToString()));
+  PutOutFiles(call, report);
+}
+
 }  // namespace labrack::cli

@@ -21,4 +21,7 @@ ExitCode PutOutReport(const Call& call, const v1::Report& report);
 // why, instead of no file or the one of yesterday.
 void PutOutFailure(const Call& call, const v1::RunSummary& run, ExitCode code);
 
+// Writes them of an ended run whose table could not be made, with the verdict that it has.
+void PutOutSummary(const Call& call, const v1::RunSummary& run, ExitCode code, const Error& why);
+
 }  // namespace labrack::cli

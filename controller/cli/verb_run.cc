@@ -12,6 +12,7 @@
 #include "controller/cli/local_lab.h"
 #include "controller/cli/output.h"
 #include "controller/cli/report_output.h"
+#include "controller/cli/run_state.h"
 #include "controller/cli/verb.h"
 
 namespace labrack::cli {
@@ -103,6 +104,8 @@ class RunCommand {
     if (!submitted) return FailWith(call_, submitted.error());
     if (const auto refused = CheckPlan(call_, submitted->plan(), checked_)) return *refused;
     run_id_ = submitted->run_id();
+    clean_up_limit_ = CleanUpLimit(submitted->plan().plan().playbook().timeouts());
+    lab_->set_clean_up_limit(clean_up_limit_);
     for (const std::string& note : submitted->plan().plan().notes()) call_.voice.Note(note);
     if (call_.arguments.Flag("detach")) {
       WriteOut(run_id_ + "\n");
@@ -133,12 +136,14 @@ class RunCommand {
     const std::string hint =
         fmt::format("Ctrl-C cancels and cleans up   watch elsewhere: labrack watch {}{}", run_id_,
                     AddressWords(call_));
-    FollowOptions options = {.run_id = run_id_, .cancel_on_interrupt = true};
+    FollowOptions options = {
+        .run_id = run_id_, .cancel_on_interrupt = true, .clean_up_limit = clean_up_limit_};
     if (lab_->embedded()) options.tend = [this] { return lab_->Tend(); };
     return FollowOnView(call_, lab_->client(), options, "auto", hint, interrupts_);
   }
 
   ExitCode Judge(const FollowResult& followed) {
+    summary_ = followed.summary;
     const std::string goes_on = fmt::format(
         "{} may go on without us for {} s; next: labrack wait {}{}", run_id_,
         std::chrono::floor<std::chrono::seconds>(kLease).count(), run_id_, AddressWords(call_));
@@ -154,8 +159,13 @@ class RunCommand {
   // Prints the report and writes its files.
   ExitCode Report() {
     const Result<v1::Report> report = lab_->client().Compare(run_id_, "");
-    if (!report) return FailWith(call_, report.error());
+    if (!report && !HasEnded(summary_.state())) return FailWith(call_, report.error());
     reported_ = true;
+    if (!report) {
+      const ExitCode code = JudgeWithoutTable(call_, summary_, report.error());
+      PutOutSummary(call_, summary_, code, report.error());
+      return code;
+    }
     return PutOutReport(call_, *report);
   }
 
@@ -165,6 +175,8 @@ class RunCommand {
   const Nanoseconds started_ = WallClockNow();
   Lab* lab_ = nullptr;  // of Work()
   std::string run_id_;
+  Nanoseconds clean_up_limit_{};  // of the plan
+  v1::RunSummary summary_;        // the last that was seen
   bool reported_ = false;
 };
 
