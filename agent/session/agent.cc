@@ -91,17 +91,9 @@ Result<void> Agent::OpenState() {
   controller_epoch_ = *epoch;
   context_.controller_epoch = controller_epoch_;
 
-  context_.agent_id = context_.config.name();
-  if (context_.agent_id.empty()) {
-    Result<std::string> kept = journal_->AgentId();
-    if (!kept) return std::unexpected(kept.error());
-    if (kept->empty()) {
-      kept = MakeAgentId();
-      if (!kept) return std::unexpected(kept.error());
-      if (Result<void> set = journal_->SetAgentId(*kept); !set) return set;
-    }
-    context_.agent_id = *kept;
-  }
+  Result<std::string> agent_id = DecideAgentId(*journal_, context_.config.name());
+  if (!agent_id) return std::unexpected(agent_id.error());
+  context_.agent_id = *std::move(agent_id);
   context_.boot_id = BootId();
   context_.inventory = inventory::Collect(context_.config);
   return {};

@@ -51,6 +51,31 @@ Result<std::string> MakeAgentId() {
   return id;
 }
 
+Result<std::string> DecideAgentId(Journal& journal, const std::string& configured_name) {
+  Result<std::string> kept = journal.AgentId();
+  if (!kept) return std::unexpected(kept.error());
+  std::string id = configured_name.empty() ? *kept : configured_name;
+  if (id.empty()) {
+    Result<std::string> made = MakeAgentId();
+    if (!made) return std::unexpected(made.error());
+    id = *std::move(made);
+  }
+  if (id == *kept) return id;
+  if (!kept->empty()) {
+    Result<std::vector<JournalRow>> held = journal.Held();
+    if (!held) return std::unexpected(held.error());
+    if (!held->empty()) {
+      return Fail(Errc::kBusy, "name",
+                  fmt::format("{} trials are held here as agent `{}`, and the controller takes "
+                              "their results from that agent only; start it with `name: {}` until "
+                              "they are reported, then as `{}`",
+                              held->size(), *kept, *kept, id));
+    }
+  }
+  if (Result<void> set = journal.SetAgentId(id); !set) return std::unexpected(set.error());
+  return id;
+}
+
 std::string BootId() { return FirstLine("/proc/sys/kernel/random/boot_id"); }
 std::string MachineId() { return FirstLine("/etc/machine-id"); }
 

@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <string>
 
+#include "agent/session/journal.h"
 #include "storage/base/descriptor.h"
 #include "storage/base/result.h"
 
@@ -13,6 +14,9 @@ namespace labrack::session {
 Result<Descriptor> LockStateDirectory(const std::filesystem::path& state);
 // A new random id, as a UUID of version 4.
 Result<std::string> MakeAgentId();
+// Who this agent is: the configured name, or else the id that the journal keeps, made once. What it
+// is gets kept. kBusy: it holds trials as somebody else, whose results nobody but him may report.
+Result<std::string> DecideAgentId(Journal& journal, const std::string& configured_name);
 std::string BootId();     // empty where the host does not say
 std::string MachineId();  // likewise
 

@@ -5,13 +5,14 @@
 
 #include "storage/base/clock.h"
 #include "storage/base/random.h"
+#include "storage/base/session_limits.h"
 
 namespace labrack::session {
 
 class ReconnectWindows {
  public:
   static constexpr Nanoseconds kFirst = std::chrono::seconds(1);
-  static constexpr Nanoseconds kLongest = std::chrono::seconds(64);
+  static constexpr Nanoseconds kLongest = kReconnectWindowMax;
 
   explicit ReconnectWindows(Seed seed) : random_(seed) {}
 

@@ -20,6 +20,7 @@
 #include "agent/session/connection.h"
 #include "agent/session/ending.h"
 #include "agent/session/gate.h"
+#include "agent/session/identity.h"
 #include "agent/session/journal.h"
 #include "agent/session/reconnect.h"
 #include "agent/session/spool_tail.h"
@@ -268,6 +269,26 @@ TEST(JournalTest, NeverAcceptsTheSameEpochTwiceNotEvenAfterItIsClosed) {
   EXPECT_TRUE(journal->Accept(Spec("a", 6)));
   EXPECT_EQ((*journal->Find("a"))->epoch, 6U);
   EXPECT_FALSE(*journal->Find("c"));
+}
+
+TEST(JournalTest, AnAgentThatHoldsTrialsDoesNotStartUnderAnotherName) {
+  TempDirectory temp;
+  Result<Journal> journal = Journal::Open(temp.path() / "agent.db");
+  ASSERT_TRUE(journal) << journal.error().ToString();
+  const Result<std::string> made = DecideAgentId(*journal, "");
+  ASSERT_TRUE(made) << made.error().ToString();
+  EXPECT_EQ(*DecideAgentId(*journal, ""), *made) << "made once";
+  ASSERT_TRUE(journal->Accept(Spec("run/7/" + *made, 5)));
+  const Result<std::string> renamed = DecideAgentId(*journal, "st-04");
+  ASSERT_FALSE(renamed);
+  EXPECT_NE(renamed.error().ToString().find("`name: " + *made + "`"), std::string::npos)
+      << renamed.error().ToString();
+  EXPECT_EQ(*DecideAgentId(*journal, *made), *made) << "what is held can still be reported";
+  ASSERT_TRUE(journal->Close("run/7/" + *made, 5));
+  EXPECT_EQ(*DecideAgentId(*journal, "st-04"), "st-04");
+  ASSERT_TRUE(journal->Accept(Spec("run/8/st-04", 6)));
+  EXPECT_FALSE(DecideAgentId(*journal, "st-05")) << "names are kept like made ids";
+  EXPECT_EQ(*DecideAgentId(*journal, "st-04"), "st-04");
 }
 
 TEST(JournalTest, RefusesAFileOfANewerVersion) {
