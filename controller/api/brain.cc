@@ -7,14 +7,9 @@
 #include <spdlog/spdlog.h>
 
 #include "controller/compare/report.h"
+#include "storage/base/exit_codes.h"
 
 namespace labrack::api {
-namespace {
-
-constexpr int kExitLabFailed = 5;
-
-}  // namespace
-
 Result<std::unique_ptr<Brain>> Brain::Start(Parts parts) {
   std::unique_ptr<Brain> brain(new Brain(parts));
   if (Result<void> loaded = brain->Load(); !loaded) return std::unexpected(loaded.error());
@@ -60,9 +55,10 @@ void Brain::Loop() {
   while (!stopping_ && Turn()) {
   }
   watches_.EndAll({grpc::StatusCode::UNAVAILABLE, "the controller has stopped"});
-  for (const auto& [id, session] : sessions_) {
+  for (const auto& [id, session] : open_sessions_) {
     session->Close({grpc::StatusCode::UNAVAILABLE, "the controller has stopped"});
   }
+  open_sessions_.clear();
   sessions_.clear();
   after_commit_.clear();
   inbox_.Close();
@@ -92,7 +88,22 @@ void Brain::Tick(run::Moment now) {
     parts_.metrics->sessions_dropped().Increment();
     DropSession(session_id, {grpc::StatusCode::DEADLINE_EXCEEDED, "nothing was heard for long"});
   }
-  for (const auto& [id, session] : sessions_) session->CheckWrites(now.mono);
+  for (const auto& [id, session] : open_sessions_) session->CheckTime(now.mono);
+  if (roster_.mass_silence() != mass_silence_) TellMassSilence();
+}
+
+void Brain::TellMassSilence() {
+  mass_silence_ = roster_.mass_silence();
+  parts_.metrics->SetMassSilence(mass_silence_);
+  const std::string text =
+      mass_silence_ ? "many agents fell silent together; nobody is given up while that lasts"
+                    : "the silence of many agents together is over";
+  if (mass_silence_) {
+    spdlog::error("alarm: {}", text);
+  } else {
+    spdlog::info("{}", text);
+  }
+  for (const std::string& run_id : scheduler_.run_ids()) effects_.notes.push_back({run_id, text});
 }
 
 bool Brain::Commit() {
@@ -118,6 +129,8 @@ void Brain::Send() {
     const auto session = sessions_.find(agent->session_id);
     if (session == sessions_.end()) continue;
     const bool welcome = command.message.has_welcome();
+    // What was meant for the session before is in Welcome, or comes up again.
+    if (!welcome && agent->state == fleet::AgentState::kSyncing) continue;
     session->second->Send(std::move(command.message));
     if (welcome) roster_.Welcomed(agent->session_id);
   }
@@ -128,6 +141,11 @@ void Brain::Publish(TimePoint now) {
   run::Effects done = std::exchange(effects_, {});
   if (done.foreign_events > 0) {
     parts_.metrics->foreign_events().Increment(static_cast<double>(done.foreign_events));
+  }
+  if (done.refused_events > 0) {
+    spdlog::error("alarm: {} records of agents leave a gap; they are not acknowledged",
+                  done.refused_events);
+    parts_.metrics->refused_events().Increment(static_cast<double>(done.refused_events));
   }
   std::set<std::string> ended;
   for (const auto& [run_id, trials] : done.touched) {
@@ -153,11 +171,16 @@ void Brain::Publish(TimePoint now) {
     roster_.MarkLost(put->assignment.agent_id);
   }
   watches_.Flush(now, ended);
-  for (const std::string& run_id : done.ended_runs) WantVerdict(run_id);
+  verdicts_wanted_.insert(done.ended_runs.begin(), done.ended_runs.end());
+  WantVerdicts();
   std::map<fleet::AgentState, std::uint64_t> states;
   for (const auto& [id, agent] : roster_.agents()) ++states[agent.state];
   parts_.metrics->SetAgents(states);
-  parts_.metrics->SetQueues(inbox_.size(), parts_.jobs->size(), watches_.size());
+  parts_.metrics->SetQueues({.inbox = inbox_.size(),
+                             .inbox_bytes = inbox_bytes_.taken(),
+                             .jobs = parts_.jobs->size(),
+                             .watchers = watches_.size(),
+                             .sessions = open_sessions_.size()});
 }
 
 void Brain::GiveUp(const Error& error) {
@@ -172,13 +195,19 @@ void Brain::GiveUp(const Error& error) {
   if (callback) callback(error);
 }
 
+// Without room in the queue they are wanted again in the next turn.
+void Brain::WantVerdicts() {
+  std::erase_if(verdicts_wanted_,
+                [this](const std::string& run_id) { return WantVerdict(run_id); });
+}
+
 // The verdict needs the whole record and some arithmetic, so it is made on the jobs' thread.
-void Brain::WantVerdict(const std::string& run_id) {
+bool Brain::WantVerdict(const std::string& run_id) {
   const bool cancelled = scheduler_.Summary(run_id, Now()).value_or(v1::RunSummary()).state() ==
                          v1::RUN_STATE_CANCELLING;
-  const bool posted = parts_.jobs->Post([this, run_id, cancelled](catalog::Reader& reader) {
+  return parts_.jobs->Post([this, run_id, cancelled](catalog::Reader& reader) {
     std::string verdict = "INVALID";
-    std::int32_t exit_code = kExitLabFailed;
+    std::int32_t exit_code = ToInt(ExitCode::kLabFailed);
     if (Result<v1::RunRecord> record = reader.Run(run_id)) {
       record->mutable_summary()->set_state(cancelled ? v1::RUN_STATE_CANCELLED
                                                      : v1::RUN_STATE_DONE);
@@ -192,7 +221,6 @@ void Brain::WantVerdict(const std::string& run_id) {
       scheduler_.SetVerdict(run_id, verdict, exit_code, Now(), effects_);
     });
   });
-  if (!posted) PostAlways([this, run_id] { effects_.ended_runs.push_back(run_id); });
 }
 
 std::optional<Error> Brain::failure() const {
@@ -201,8 +229,13 @@ std::optional<Error> Brain::failure() const {
 }
 
 void Brain::OnFailure(std::function<void(const Error&)> callback) {
-  std::lock_guard lock(failure_mutex_);
-  on_failure_ = std::move(callback);
+  std::optional<Error> failed;
+  {
+    std::lock_guard lock(failure_mutex_);
+    failed = failure_;
+    if (!failed) on_failure_ = std::move(callback);
+  }
+  if (failed) callback(*failed);
 }
 
 void Brain::Drain(Nanoseconds limit) {

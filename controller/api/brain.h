@@ -20,6 +20,7 @@
 #include <thread>
 #include <vector>
 
+#include "controller/api/byte_budget.h"
 #include "controller/api/call.h"
 #include "controller/api/inbox.h"
 #include "controller/api/jobs.h"
@@ -37,7 +38,8 @@ class Brain final : public fleet::SessionSink {
  public:
   using Task = Inbox<>::Task;
   static constexpr std::size_t kInboxMax = 65'536;
-  static constexpr std::size_t kBatchMax = 256;  // tasks per commit
+  static constexpr std::size_t kInboxBytesMax = 256 << 20;  // of agents' messages
+  static constexpr std::size_t kBatchMax = 256;             // tasks per commit
   static constexpr Nanoseconds kTickMax = std::chrono::milliseconds(100);
   static constexpr double kHellosPerSecond = 200;
   static constexpr double kHellosBurst = 1000;
@@ -77,6 +79,7 @@ class Brain final : public fleet::SessionSink {
   void CloseWatch(std::uint64_t id);
 
   // fleet::SessionSink
+  bool OnOpened(const std::shared_ptr<fleet::Session>& session) override;
   bool OnMessage(const std::shared_ptr<fleet::Session>& session, v1::AgentMessage message) override;
   void OnClosed(std::uint64_t session_id) override;
 
@@ -93,13 +96,16 @@ class Brain final : public fleet::SessionSink {
   void Send();
   void Publish(TimePoint now);
   void GiveUp(const Error& error);
-  void WantVerdict(const std::string& run_id);
+  void TellMassSilence();
+  void WantVerdicts();
+  bool WantVerdict(const std::string& run_id);
 
   void Take(const std::shared_ptr<fleet::Session>& session, const v1::AgentMessage& message);
   void TakeHello(const std::shared_ptr<fleet::Session>& session, const v1::Hello& hello);
   bool Admit(const std::shared_ptr<fleet::Session>& session, const v1::Hello& hello);
   void Welcome(std::uint64_t session_id, const v1::Hello& hello);
-  void AddStranger(const v1::HeldAssignment& held, v1::Welcome& welcome);
+  void AddStranger(const std::string& agent_id, const v1::HeldAssignment& held,
+                   v1::Welcome& welcome);
   void SaveAgent(const fleet::Roster::Agent& agent);
   void DropSession(std::uint64_t session_id, const grpc::Status& status);
   void TouchRunsOf(const v1::Heartbeat& heartbeat);
@@ -108,11 +114,15 @@ class Brain final : public fleet::SessionSink {
                                        const std::set<std::uint32_t>* trials) const;
 
   Parts parts_;
+  ByteBudget inbox_bytes_{kInboxBytesMax};  // before what holds shares of it
   Inbox<> inbox_{kInboxMax};
   fleet::Roster roster_;
   run::Scheduler scheduler_;
   WatchHub watches_;
-  std::map<std::uint64_t, std::shared_ptr<fleet::Session>> sessions_;  // shared with gRPC
+  // Sessions are shared with gRPC. All that are open, also before Hello and while they end; and
+  // those that take part.
+  std::map<std::uint64_t, std::shared_ptr<fleet::Session>> open_sessions_;
+  std::map<std::uint64_t, std::shared_ptr<fleet::Session>> sessions_;
   std::map<std::string, std::string> keys_;  // idempotency keys of runs that may not be committed
   run::Effects effects_;
   std::vector<Task> after_commit_;
@@ -120,6 +130,8 @@ class Brain final : public fleet::SessionSink {
   double hello_tokens_ = kHellosBurst;
   TimePoint hello_refilled_{};
   bool draining_ = false;
+  bool mass_silence_ = false;              // as it was told last
+  std::set<std::string> verdicts_wanted_;  // ended runs that found no room in the jobs' queue yet
 
   mutable std::mutex failure_mutex_;
   std::optional<Error> failure_;

@@ -17,8 +17,14 @@ constexpr std::uint64_t kCreditBytes = 4 << 20;
 
 }  // namespace
 
+bool Brain::OnOpened(const std::shared_ptr<fleet::Session>& session) {
+  return Post([this, session] { open_sessions_[session->id()] = session; });
+}
+
 bool Brain::OnMessage(const std::shared_ptr<fleet::Session>& session, v1::AgentMessage message) {
-  return Post([this, session, message = std::move(message)] {
+  std::optional<ByteBudget::Share> share = inbox_bytes_.Take(message.ByteSizeLong());
+  if (!share) return false;
+  return Post([this, session, message = std::move(message), share = *std::move(share)] {
     Take(session, message);
     session->Consumed(message.ByteSizeLong());
   });
@@ -31,6 +37,7 @@ void Brain::OnClosed(std::uint64_t session_id) {
     }
     roster_.Closed(session_id, /*said_goodbye=*/false);
     sessions_.erase(session_id);
+    open_sessions_.erase(session_id);
   });
 }
 
@@ -92,7 +99,8 @@ bool Brain::Admit(const std::shared_ptr<fleet::Session>& session, const v1::Hell
   }
   hello_tokens_ -= 1;
   if (hello.controller_epoch_seen() <= controller_epoch_) return true;
-  if (hello.controller_epoch_seen() - controller_epoch_ > kEpochLeapMax) {
+  if (hello.controller_epoch_seen() - controller_epoch_ > kEpochLeapMax ||
+      hello.controller_epoch_seen() >= run::EpochSource::kControllerEpochMax) {
     session->Close({grpc::StatusCode::FAILED_PRECONDITION,
                     "the agent has worked for a controller at epoch " +
                         std::to_string(hello.controller_epoch_seen()) + ", this catalog is at " +
@@ -110,7 +118,7 @@ bool Brain::Admit(const std::shared_ptr<fleet::Session>& session, const v1::Hell
 
 void Brain::TakeHello(const std::shared_ptr<fleet::Session>& session, const v1::Hello& hello) {
   if (!Admit(session, hello)) return;
-  const fleet::Roster::Admission admission = roster_.Hello(session->id(), hello);
+  const fleet::Roster::Admission admission = roster_.Hello(session->id(), hello, session->peer());
   if (admission.conflict) parts_.metrics->agent_conflicts().Increment();
   if (!admission.status.ok()) {
     spdlog::warn("agent {} from {} is refused: {}", hello.agent_id(), session->peer(),
@@ -154,20 +162,23 @@ void Brain::Welcome(std::uint64_t session_id, const v1::Hello& hello) {
     ack->set_epoch(diff.desired[i].epoch);
     ack->set_through_seq(diff.desired[i].through_seq);
   }
-  for (const v1::HeldAssignment& held : diff.strangers) AddStranger(held, welcome);
+  for (const v1::HeldAssignment& held : diff.strangers)
+    AddStranger(hello.agent_id(), held, welcome);
   effects_.commands.push_back(std::move(command));
   std::ranges::move(from_diff.changes, std::back_inserter(effects_.changes));
   std::ranges::move(from_diff.commands, std::back_inserter(effects_.commands));
   for (auto& [run_id, trials] : from_diff.touched) effects_.touched[run_id].merge(trials);
 }
 
-void Brain::AddStranger(const v1::HeldAssignment& held, v1::Welcome& welcome) {
+void Brain::AddStranger(const std::string& agent_id, const v1::HeldAssignment& held,
+                        v1::Welcome& welcome) {
+  const std::string key = run::EventsKey(agent_id, held.assignment_id());
   Result<std::optional<catalog::AssignmentRow>> row =
       catalog::ReadAssignment(parts_.catalog->database(), held.assignment_id());
   Result<std::uint64_t> through =
-      catalog::ReadThroughSeq(parts_.catalog->database(), held.assignment_id(), held.epoch());
+      catalog::ReadThroughSeq(parts_.catalog->database(), key, held.epoch());
   const Result<bool> result_stored =
-      catalog::IsResultStored(parts_.catalog->database(), held.assignment_id(), held.epoch());
+      catalog::IsResultStored(parts_.catalog->database(), key, held.epoch());
   if (!row || !through || !result_stored) return;  // nothing is said: the agent keeps what it has
   v1::DesiredAssignment* desired = welcome.add_desired();
   desired->set_assignment_id(held.assignment_id());
@@ -177,6 +188,7 @@ void Brain::AddStranger(const v1::HeldAssignment& held, v1::Welcome& welcome) {
   ack->set_assignment_id(held.assignment_id());
   ack->set_epoch(held.epoch());
   ack->set_through_seq(*through);
+  scheduler_.KnowStored(agent_id, held, *through);
 }
 
 void Brain::SaveAgent(const fleet::Roster::Agent& agent) {

@@ -154,13 +154,14 @@ void Controller::Impl::Stop(Nanoseconds limit) {
   if (std::exchange(stopped_, true)) return;
   const auto deadline = std::chrono::system_clock::now() +
                         std::chrono::duration_cast<std::chrono::system_clock::duration>(limit);
+  // Shutdown waits for every call, so what waits for the jobs' thread is answered before it.
+  if (jobs_) jobs_->Close();
   if (brain_) brain_->Drain(limit / 2);
+  http_.reset();
   // Without a deadline, Shutdown waits for ever for a stream whose peer does not read.
   if (agents_server_) agents_server_->Shutdown(deadline);
   if (control_server_) control_server_->Shutdown(deadline);
-  http_.reset();
   if (brain_) brain_->Stop();
-  if (jobs_) jobs_->Close();
 }
 
 Result<std::unique_ptr<Controller>> Controller::Start(const v1::ControllerConfig& config) {

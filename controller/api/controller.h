@@ -41,13 +41,14 @@ class Controller {
 
   // Says Goodbye to the agents, ends every stream, commits what is in hand and closes. Running
   // trials go on at the agents, and the next Start() resumes their runs. Takes at most `limit` and
-  // a little. Safe to call twice.
+  // a little, but for a report that is just being made. Safe to call twice.
   void Stop(Nanoseconds limit);
 
   // Why the controller gave up: it stops by itself when the catalog cannot be written, since
   // nothing may be acknowledged then. Nothing while it works. Thread-safe.
   std::optional<Error> failure() const;
-  // Called once, on a thread of the controller's, when it gives up. Set it before agents connect.
+  // Called once when it gives up, on a thread of the controller's; at once, on this one, when it
+  // has done so already.
   void OnFailure(std::function<void(const Error&)> callback);
 
  private:

@@ -1,11 +1,14 @@
 #include "controller/api/http_routes.h"
 
+#include <fstream>
 #include <future>
+#include <optional>
 #include <utility>
 
 #include <google/protobuf/util/json_util.h>
 
 #include "controller/api/control_service.h"
+#include "controller/fleet/identity.h"
 #include "controller/http/targets.h"
 
 namespace labrack::api {
@@ -41,13 +44,25 @@ Result<std::string> Json(const google::protobuf::Message& message) {
   return text + "\n";
 }
 
-std::vector<http::Target> Targets(const fleet::Roster& roster, const std::string& own_address) {
+std::string OwnMachineId() {
+  std::ifstream file("/etc/machine-id");
+  std::string id;
+  std::getline(file, id);
+  return id;
+}
+
+std::vector<http::Target> Targets(const fleet::Roster& roster, const std::string& own_address,
+                                  const std::string& own_machine_id) {
   std::vector<http::Target> targets;
   targets.push_back({.address = own_address, .labels = {{"labrack_role", "controller"}}});
   for (const auto& [id, agent] : roster.agents()) {
     if (agent.inventory.metrics_address().empty()) continue;
     if (roster.Silent(agent) > kTargetForgottenAfter) continue;
-    http::Target target{.address = agent.inventory.metrics_address(),
+    const bool same_machine = !own_machine_id.empty() && agent.machine_id == own_machine_id;
+    std::optional<std::string> address =
+        fleet::ReachableAddress(agent.inventory.metrics_address(), agent.peer, same_machine);
+    if (!address) continue;
+    http::Target target{.address = *std::move(address),
                         .labels = {{"labrack_role", "agent"},
                                    {"labrack_agent", id},
                                    {"labrack_host", agent.inventory.host_name()}}};
@@ -93,10 +108,12 @@ http::Routes MakeRoutes(Brain* brain, Jobs* jobs, Metrics* metrics,
     if (!turned) return std::unexpected(turned.error());
     return {};
   };
-  routes.targets = [brain, own_address]() -> Result<std::string> {
+  routes.targets = [brain, own_address, own_machine_id = OwnMachineId()]() -> Result<std::string> {
     auto targets = Ask<std::vector<http::Target>>(
         [brain](Brain::Task task) { return brain->Post(std::move(task)); },
-        [brain, own_address] { return Targets(brain->roster(), own_address()); });
+        [brain, own_address, own_machine_id] {
+          return Targets(brain->roster(), own_address(), own_machine_id);
+        });
     if (!targets) return std::unexpected(targets.error());
     return http::TargetsJson(*targets);
   };

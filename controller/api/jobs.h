@@ -24,7 +24,11 @@ class Jobs {
 
   // False when the queue is full; the job is destroyed then.
   bool Post(Queue::Task job) { return queue_.Push(std::move(job)); }
-  void Close() { queue_.Close(); }
+  // Drops what waits and breaks off the reading in hand.
+  void Close() {
+    queue_.Close();
+    reader_->Interrupt();
+  }
   std::size_t size() const { return queue_.size(); }
 
  private:

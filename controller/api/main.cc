@@ -4,6 +4,8 @@
 #include <cstdio>
 #include <string>
 #include <sys/resource.h>
+#include <thread>
+#include <unistd.h>
 
 #include <CLI/CLI.hpp>
 #include <spdlog/sinks/stdout_color_sinks.h>
@@ -12,7 +14,6 @@
 #include "controller/api/controller.h"
 #include "proto/fields/fields.h"
 #include "storage/base/config/source.h"
-#include "storage/base/config/tree.h"
 #include "storage/base/exit_codes.h"
 
 namespace labrack {
@@ -21,14 +22,10 @@ namespace {
 constexpr rlim_t kDescriptorsWanted = 65'536;  // one per agent, and some
 
 bool ReadConfig(const std::string& path, v1::ControllerConfig& config) {
-  config::Document document;
   config::Problems problems;
-  fields::Places places;
-  if (config::ReadYamlFile(path, {}, document, problems)) {
-    fields::Bind(document, document.root, config, places, problems);
-  }
-  if (problems.empty()) return true;
-  std::fputs(config::RenderAll(problems, document.text, config::Colour::kNever).c_str(), stderr);
+  std::string text;
+  if (fields::LoadConfigFile(path, config, problems, text)) return true;
+  std::fputs(config::RenderAll(problems, text, config::Colour::kNever).c_str(), stderr);
   return false;
 }
 
@@ -52,8 +49,17 @@ int Serve(const v1::ControllerConfig& config, const sigset_t& signals) {
   sigwait(&signals, &signal);
   spdlog::info("stopping after signal {}", signal);
   const bool failed = (*controller)->failure().has_value();
+  const int code = ToInt(failed ? ExitCode::kLabFailed : ExitCode::kPassed);
+  // A report that is being made cannot be broken off. Nothing is lost by leaving it: whatever was
+  // acknowledged is durable.
+  std::thread([code] {
+    std::this_thread::sleep_for(2 * api::Controller::kStopLimit);
+    spdlog::warn("what is being computed takes too long; leaving it");
+    _exit(code);
+  }).detach();
   (*controller)->Stop(api::Controller::kStopLimit);
-  return ToInt(failed ? ExitCode::kLabFailed : ExitCode::kPassed);
+  controller->reset();
+  return code;
 }
 
 int Main(int argc, char** argv) {

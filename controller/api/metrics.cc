@@ -62,7 +62,10 @@ Metrics::Metrics() : registry_(std::make_shared<prometheus::Registry>()) {
   refused_ = OneCounter(registry, "labrack_controller_final_changes_refused_total",
                         "Alarm: changes of assignments that had ended already.");
   foreign_ = OneCounter(registry, "labrack_controller_events_foreign_total",
-                        "Alarm: batches of events about another agent's assignment.");
+                        "Alarm: batches of events about another agent's assignment; they are "
+                        "stored apart.");
+  refused_events_ = OneCounter(registry, "labrack_controller_events_refused_total",
+                               "Alarm: records that leave a gap, neither stored nor acknowledged.");
   conflicts_ = OneCounter(registry, "labrack_controller_agent_conflicts_total",
                           "Alarm: sessions refused since another machine uses the agent's id.");
   dropped_ = OneCounter(registry, "labrack_controller_sessions_dropped_total",
@@ -83,6 +86,21 @@ Metrics::Metrics() : registry_(std::make_shared<prometheus::Registry>()) {
                      .Register(registry);
   inbox_ = &queues.Add({{"queue", "inbox"}});
   jobs_ = &queues.Add({{"queue", "jobs"}});
+  inbox_bytes_ = &BuildGauge()
+                      .Name("labrack_controller_inbox_bytes")
+                      .Help("Agents' messages that wait for the loop.")
+                      .Register(registry)
+                      .Add({});
+  sessions_ = &BuildGauge()
+                   .Name("labrack_controller_sessions_open")
+                   .Help("Streams of agents, also those before Hello and those that end.")
+                   .Register(registry)
+                   .Add({});
+  mass_silence_ = &BuildGauge()
+                       .Name("labrack_controller_mass_silence")
+                       .Help("Alarm: 1 while many agents are silent together; nobody is given up.")
+                       .Register(registry)
+                       .Add({});
   watchers_ = &BuildGauge()
                    .Name("labrack_controller_watchers")
                    .Help("Open watch streams.")
@@ -145,10 +163,12 @@ void Metrics::SetAgents(const std::map<fleet::AgentState, std::uint64_t>& by_sta
   }
 }
 
-void Metrics::SetQueues(std::size_t inbox, std::size_t jobs, std::size_t watchers) {
-  inbox_->Set(static_cast<double>(inbox));
-  jobs_->Set(static_cast<double>(jobs));
-  watchers_->Set(static_cast<double>(watchers));
+void Metrics::SetQueues(const Queues& queues) {
+  inbox_->Set(static_cast<double>(queues.inbox));
+  inbox_bytes_->Set(static_cast<double>(queues.inbox_bytes));
+  jobs_->Set(static_cast<double>(queues.jobs));
+  watchers_->Set(static_cast<double>(queues.watchers));
+  sessions_->Set(static_cast<double>(queues.sessions));
 }
 
 std::string Metrics::Text() const {

@@ -27,9 +27,18 @@ class Metrics {
   void Committed(const std::vector<catalog::Change>& changes, const catalog::Applied& applied,
                  Nanoseconds took);
   void SetAgents(const std::map<fleet::AgentState, std::uint64_t>& by_state);
-  void SetQueues(std::size_t inbox, std::size_t jobs, std::size_t watchers);
+  struct Queues {
+    std::size_t inbox = 0;
+    std::size_t inbox_bytes = 0;
+    std::size_t jobs = 0;
+    std::size_t watchers = 0;
+    std::size_t sessions = 0;
+  };
+  void SetQueues(const Queues& queues);
+  void SetMassSilence(bool lasts) { mass_silence_->Set(lasts ? 1 : 0); }
 
   prometheus::Counter& foreign_events() { return *foreign_; }
+  prometheus::Counter& refused_events() { return *refused_events_; }
   prometheus::Counter& agent_conflicts() { return *conflicts_; }
   prometheus::Counter& sessions_dropped() { return *dropped_; }
 
@@ -48,11 +57,15 @@ class Metrics {
   prometheus::Counter* conflicting_;
   prometheus::Counter* refused_;
   prometheus::Counter* foreign_;
+  prometheus::Counter* refused_events_;
   prometheus::Counter* conflicts_;
   prometheus::Counter* dropped_;
   prometheus::Histogram* commit_;
   prometheus::Histogram* skew_;
+  prometheus::Gauge* mass_silence_;
+  prometheus::Gauge* sessions_;
   prometheus::Gauge* inbox_;
+  prometheus::Gauge* inbox_bytes_;
   prometheus::Gauge* jobs_;
   prometheus::Gauge* watchers_;
   std::map<std::string, v1::RunState> open_runs_;  // of the loop's thread only

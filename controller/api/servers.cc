@@ -4,6 +4,8 @@
 
 #include <grpcpp/resource_quota.h>
 
+#include "storage/base/session_limits.h"
+
 namespace labrack::api {
 namespace {
 
@@ -19,9 +21,7 @@ constexpr milliseconds kHandshake = std::chrono::seconds(10);  // the default is
 // Certificates are looked at when a connection begins, so connections do not live for ever.
 constexpr milliseconds kConnectionAge = std::chrono::hours(24);
 constexpr milliseconds kConnectionGrace = std::chrono::seconds(60);
-constexpr int kLookahead = 64 << 10;  // bounds what is buffered per stream
-// A batch of events is at most 256 KiB, but a result is one record and may be larger.
-constexpr int kAgentMessageMax = 16 << 20;
+constexpr int kLookahead = 64 << 10;          // bounds what is buffered per stream
 constexpr int kControlMessageMax = 64 << 20;  // a playbook with its attachments
 constexpr std::size_t kMemoryMax = 512 << 20;
 
@@ -67,7 +67,7 @@ Result<StartedServer> StartAgentsServer(grpc::Service* service, const fleet::Lis
   builder.AddChannelArgument(GRPC_ARG_MAX_CONNECTION_AGE_GRACE_MS, Milliseconds(kConnectionGrace));
   builder.AddChannelArgument(GRPC_ARG_HTTP2_BDP_PROBE, 0);
   builder.AddChannelArgument(GRPC_ARG_HTTP2_STREAM_LOOKAHEAD_BYTES, kLookahead);
-  builder.SetMaxReceiveMessageSize(kAgentMessageMax);
+  builder.SetMaxReceiveMessageSize(static_cast<int>(kAgentMessageMax.count()));
   grpc::ResourceQuota quota("agents");
   quota.Resize(kMemoryMax);
   builder.SetResourceQuota(quota);

@@ -200,18 +200,19 @@ Result<void> Catalog::One(const PutAssignment& change, Applied& applied) {
   const AssignmentRow& row = change.assignment;
   Result<Query> query = database_->Prepare(
       "INSERT INTO assignments(id, run_id, trial, agent_id, host_name, epoch, offered_epoch, "
-      "state, stop_wanted, reason) VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?, ?) "
+      "state, stop_wanted, stop_reason, reason) VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) "
       "ON CONFLICT(id) DO UPDATE SET epoch = excluded.epoch, "
       "offered_epoch = excluded.offered_epoch, state = excluded.state, "
-      "stop_wanted = excluded.stop_wanted, reason = excluded.reason "
+      "stop_wanted = excluded.stop_wanted, stop_reason = excluded.stop_reason, "
+      "reason = excluded.reason "
       "WHERE state IN ('planned', 'offered', 'accepted', 'running') "
       "OR excluded.offered_epoch > offered_epoch");
   if (!query) return std::unexpected(query.error());
-  Result<void> put =
-      query
-          ->With(row.id, row.run_id, row.trial_index, row.agent_id, row.host_name, row.epoch,
-                 row.offered_epoch, StateName(row.state), row.stop_wanted, row.reason)
-          .Run();
+  Result<void> put = query
+                         ->With(row.id, row.run_id, row.trial_index, row.agent_id, row.host_name,
+                                row.epoch, row.offered_epoch, StateName(row.state), row.stop_wanted,
+                                row.stop_reason, row.reason)
+                         .Run();
   if (put && database_->changed_rows() == 0) ++applied.final_changes_refused;
   return put;
 }

@@ -68,7 +68,8 @@ Result<std::vector<TrialRow>> ReadTrials(Database& database, const std::string& 
 }
 
 constexpr std::string_view kAssignmentColumns =
-    "id, run_id, trial, agent_id, host_name, epoch, offered_epoch, state, stop_wanted, reason";
+    "id, run_id, trial, agent_id, host_name, epoch, offered_epoch, state, stop_wanted, "
+    "stop_reason, reason";
 
 Result<AssignmentRow> AssignmentFrom(const Query& query) {
   AssignmentRow row;
@@ -83,7 +84,8 @@ Result<AssignmentRow> AssignmentFrom(const Query& query) {
   if (!state) return std::unexpected(Unreadable("the state", row.id));
   row.state = *state;
   row.stop_wanted = query.Integer(8) != 0;
-  row.reason = query.Text(9);
+  row.stop_reason = query.Text(9);
+  row.reason = query.Text(10);
   return row;
 }
 

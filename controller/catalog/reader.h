@@ -56,7 +56,7 @@ v1::TrialSummary ToMessage(const TrialRow& trial);
 v1::RunSummary SummaryOf(const RunRow& run, const std::vector<TrialRow>& trials);
 v1::RunRecord ToMessage(const StoredRun& run);
 
-// A read-only connection. One thread at a time.
+// A read-only connection. One thread at a time, but for Interrupt().
 class Reader {
  public:
   // `directory`: the state directory of a catalog that is open in this process.
@@ -67,6 +67,9 @@ class Reader {
   Result<std::vector<v1::RunSummary>> Runs(std::uint32_t limit) {
     return ReadSummaries(*database_, limit);
   }
+
+  // Any thread: the question that is being answered fails.
+  void Interrupt() { database_->Interrupt(); }
 
  private:
   explicit Reader(std::unique_ptr<Database> database) : database_(std::move(database)) {}

@@ -85,7 +85,8 @@ struct AssignmentRow {
   std::uint64_t offered_epoch = 0;  // what the agent may hold
   AssignmentState state = AssignmentState::kPlanned;
   bool stop_wanted = false;
-  std::string reason;
+  std::string stop_reason;  // why it is to stop
+  std::string reason;       // why it ended as it did
 };
 
 struct AgentRow {

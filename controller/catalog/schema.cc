@@ -55,7 +55,12 @@ constexpr const char* kAttempts = R"sql(
 ALTER TABLE trials ADD COLUMN attempt INTEGER NOT NULL DEFAULT 1;
 )sql";
 
-constexpr std::array kSteps = {kTables, kAuditTrail, kAttempts};
+constexpr const char* kStopReasons = R"sql(
+ALTER TABLE assignments ADD COLUMN stop_reason TEXT NOT NULL DEFAULT '';
+UPDATE assignments SET stop_reason = reason WHERE stop_wanted;
+)sql";
+
+constexpr std::array kSteps = {kTables, kAuditTrail, kAttempts, kStopReasons};
 
 Result<int> ReadVersion(Database& database) {
   Result<Query> query = database.Prepare("PRAGMA user_version");

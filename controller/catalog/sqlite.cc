@@ -71,8 +71,6 @@ void Query::BindBlob(std::string_view value) {
   Keep(sqlite3_bind_blob64(statement_, next_++, value.data() == nullptr ? "" : value.data(),
                            value.size(), SQLITE_TRANSIENT));
 }
-void Query::BindNull() { Keep(sqlite3_bind_null(statement_, next_++)); }
-
 Result<bool> Query::Step() {
   const int code = bind_error_ != SQLITE_OK ? bind_error_ : sqlite3_step(statement_);
   if (code == SQLITE_ROW) return true;
@@ -155,6 +153,7 @@ Result<void> Database::Execute(const std::string& sql) {
   return {};
 }
 
+void Database::Interrupt() { sqlite3_interrupt(handle_); }
 int Database::changed_rows() const { return sqlite3_changes(handle_); }
 
 Result<Transaction> Transaction::Begin(Database& database) {

@@ -57,8 +57,6 @@ class Query {
       BindReal(static_cast<double>(value));
     } else if constexpr (std::is_integral_v<Value>) {
       BindInteger(static_cast<std::int64_t>(value));
-    } else if constexpr (std::is_same_v<Value, std::nullptr_t>) {
-      BindNull();
     } else {
       BindText(std::string_view(value));
     }
@@ -67,7 +65,6 @@ class Query {
   void BindReal(double value);
   void BindText(std::string_view value);
   void BindBlob(std::string_view value);
-  void BindNull();
   void Keep(int code);
 
   sqlite3_stmt* statement_;
@@ -88,6 +85,7 @@ class Database {
 
   Result<Query> Prepare(std::string_view sql);
   Result<void> Execute(const std::string& sql);  // several statements, without values
+  void Interrupt();                              // any thread; what runs fails
   int changed_rows() const;                      // by the last statement that changed something
 
  private:

@@ -4,6 +4,8 @@
 #include <charconv>
 #include <fstream>
 #include <iterator>
+#include <system_error>
+#include <utility>
 
 #include "controller/fleet/roster.h"
 
@@ -14,16 +16,33 @@ constexpr std::string_view kScheme = "labrack://";
 constexpr std::string_view kAgentPart = "/agent/";
 constexpr std::size_t kPemMax = 1 << 20;
 
-Result<std::string> ReadPem(const std::string& file, std::string_view what) {
+// Whatever is wrong with a file is wrong in the configuration.
+Result<std::string> ReadPem(const std::string& field, const std::string& file,
+                            const std::string& what) {
   std::ifstream stream(file, std::ios::binary);
   if (!stream) {
-    return FailErrno("open " + std::string(what), file);
+    const std::string why = std::generic_category().message(errno);
+    return Fail(Errc::kInvalidArgument, field,
+                file.empty() ? "name the file of the " + what : "open " + file + ": " + why);
   }
   std::string text{std::istreambuf_iterator<char>(stream), {}};
   if (text.find("-----BEGIN ") == std::string::npos || text.size() > kPemMax) {
-    return Fail(Errc::kInvalidArgument, file, "this is no " + std::string(what) + " in PEM form");
+    return Fail(Errc::kInvalidArgument, field, file + " is no " + what + " in PEM form");
   }
   return text;
+}
+
+// gRPC writes peers as "ipv4:10.0.0.7:41234" and "ipv6:%5Bfe80::1%5D:41234".
+std::optional<ListenAddress> AddressOfPeer(std::string_view peer) {
+  if (!peer.starts_with("ipv4:") && !peer.starts_with("ipv6:")) return std::nullopt;
+  std::string text(peer.substr(5));
+  for (const auto& [escape, sign] : {std::pair("%5B", "["), std::pair("%5D", "]")}) {
+    const std::size_t at = text.find(escape);
+    if (at != std::string::npos) text.replace(at, 3, sign);
+  }
+  Result<ListenAddress> address = ParseListenAddress(text, "peer");
+  if (!address) return std::nullopt;
+  return *std::move(address);
 }
 
 }  // namespace
@@ -59,6 +78,21 @@ Result<ListenAddress> ParseListenAddress(std::string_view text, std::string_view
   return address;
 }
 
+std::optional<std::string> ReachableAddress(std::string_view listens_on, std::string_view peer,
+                                            bool same_machine) {
+  Result<ListenAddress> address = ParseListenAddress(listens_on, "metrics_listen");
+  if (!address) return std::nullopt;
+  const std::optional<ListenAddress> from = AddressOfPeer(peer);
+  const bool here = same_machine || (from && from->loopback());
+  if (address->host == "0.0.0.0" || address->host == "::") {
+    if (!from && !here) return std::nullopt;
+    address->host = here ? "127.0.0.1" : from->host;
+  } else if (address->loopback() && !here) {
+    return std::nullopt;
+  }
+  return address->text();
+}
+
 Result<std::shared_ptr<grpc::ServerCredentials>> AgentsCredentials(
     const v1::ControllerConfig& config, const ListenAddress& address) {
   if (!config.has_tls()) {
@@ -68,12 +102,12 @@ Result<std::shared_ptr<grpc::ServerCredentials>> AgentsCredentials(
                     " anybody could attach; off loopback the agents' port needs certificates on "
                     "both sides: set tls.ca, tls.certificate and tls.key, or listen on 127.0.0.1");
   }
-  Result<std::string> ca = ReadPem(config.tls().ca(), "certificate (tls.ca)");
+  Result<std::string> ca = ReadPem("tls.ca", config.tls().ca(), "certificate");
   if (!ca) return std::unexpected(ca.error());
   Result<std::string> certificate =
-      ReadPem(config.tls().certificate(), "certificate (tls.certificate)");
+      ReadPem("tls.certificate", config.tls().certificate(), "certificate");
   if (!certificate) return std::unexpected(certificate.error());
-  Result<std::string> key = ReadPem(config.tls().key(), "private key (tls.key)");
+  Result<std::string> key = ReadPem("tls.key", config.tls().key(), "private key");
   if (!key) return std::unexpected(key.error());
   grpc::SslServerCredentialsOptions options(
       GRPC_SSL_REQUEST_AND_REQUIRE_CLIENT_CERTIFICATE_AND_VERIFY);

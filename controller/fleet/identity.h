@@ -28,8 +28,14 @@ struct ListenAddress {
 };
 Result<ListenAddress> ParseListenAddress(std::string_view text, std::string_view field);
 
+// Where something of an agent can be reached from here that listens on `listens_on` there. `peer`:
+// gRPC's name of the other end of its session, or empty. Nothing when it is loopback of another
+// machine, or any address of one that is not known.
+std::optional<std::string> ReachableAddress(std::string_view listens_on, std::string_view peer,
+                                            bool same_machine);
+
 // Credentials of the agents' port. Errors: kPermissionDenied for an address off loopback without
-// tls; files that cannot be read or hold no certificate.
+// tls; kInvalidArgument, about tls.FIELD, for files that cannot be read or hold no certificate.
 Result<std::shared_ptr<grpc::ServerCredentials>> AgentsCredentials(
     const v1::ControllerConfig& config, const ListenAddress& address);
 

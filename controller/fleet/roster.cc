@@ -5,6 +5,8 @@
 
 #include <google/protobuf/util/message_differencer.h>
 
+#include "storage/base/session_limits.h"
+
 namespace labrack::fleet {
 namespace {
 
@@ -55,7 +57,8 @@ Nanoseconds Roster::reconnect_window() const {
   return std::max(options_.reconnect_window, Spread(agents_.size(), kReconnectsPerSecondMax));
 }
 Nanoseconds Roster::grace() const {
-  return std::max(2 * reconnect_window(), kOfflineHeartbeats * heartbeat());
+  return std::max(2 * std::max(kReconnectWindowMax, reconnect_window()) + heartbeat(),
+                  kOfflineHeartbeats * heartbeat());
 }
 
 void Roster::Remember(catalog::AgentRow row) {
@@ -70,7 +73,8 @@ void Roster::Remember(catalog::AgentRow row) {
   agent.heard_at = awake_;
 }
 
-Roster::Admission Roster::Hello(std::uint64_t session_id, const v1::Hello& hello) {
+Roster::Admission Roster::Hello(std::uint64_t session_id, const v1::Hello& hello,
+                                const std::string& peer) {
   Admission admission;
   if (!IsAgentId(hello.agent_id())) {
     admission.status = {grpc::StatusCode::INVALID_ARGUMENT,
@@ -117,6 +121,9 @@ Roster::Admission Roster::Hello(std::uint64_t session_id, const v1::Hello& hello
   agent.heartbeat = heartbeat();
   agent.heard_at = awake_;
   agent.closed_at = Nanoseconds(-1);
+  agent.peer = peer;
+  agent.heard = true;
+  agent.silent = false;
   agent.progress.clear();
   sessions_[session_id] = agent.id;
   return admission;
@@ -145,14 +152,13 @@ void Roster::Heard(std::uint64_t session_id) {
   Agent* agent = MutableSession(session_id);
   if (agent == nullptr) return;
   agent->heard_at = awake_;
+  agent->silent = false;
   if (agent->state == AgentState::kSuspect) agent->state = AgentState::kOnline;
 }
 
 void Roster::TakeHeartbeat(std::uint64_t session_id, const v1::Heartbeat& heartbeat) {
   Agent* agent = MutableSession(session_id);
   if (agent == nullptr) return;
-  agent->load_average_1m = heartbeat.load_average_1m();
-  agent->disk_low = heartbeat.disk_low();
   if (heartbeat.round_trip_best_ns() > 0) {
     agent->round_trip = Nanoseconds(heartbeat.round_trip_best_ns());
   }
@@ -177,6 +183,7 @@ void Roster::Closed(std::uint64_t session_id, bool said_goodbye) {
   agent->session_id = 0;
   agent->closed_at = awake_;
   agent->state = said_goodbye ? AgentState::kOffline : AgentState::kSuspect;
+  agent->silent = !said_goodbye;
   agent->progress.clear();
   sessions_.erase(session_id);
 }
@@ -193,7 +200,29 @@ std::vector<std::uint64_t> Roster::Tick(TimePoint now) {
   last_tick_ = now;
   std::vector<std::uint64_t> drop;
   for (auto& [id, agent] : agents_) Advance(agent, drop);
+  mass_silence_ = FindMassSilence();
+  if (mass_silence_) none_lost_before_ = awake_ + grace();
   return drop;
+}
+
+bool Roster::FindMassSilence() const {
+  std::vector<Nanoseconds> fell;  // when those who are silent now were heard last
+  std::size_t there = 0;
+  for (const auto& [id, agent] : agents_) {
+    if (agent.silent && Silent(agent) <= kMassSilenceMax) fell.push_back(agent.heard_at);
+    if (agent.session_id != 0 && !agent.silent) ++there;
+  }
+  if (fell.size() < kMassSilenceMin) return false;
+  std::ranges::sort(fell);
+  for (std::size_t first = 0, last = 0; last < fell.size(); ++last) {
+    while (fell[last] - fell[first] > kMassSilenceWindow) ++first;
+    const std::size_t together = last - first + 1;
+    const std::size_t were_there = there + fell.size() - first;
+    if (together >= kMassSilenceMin && together * 100 > were_there * kMassSilencePercent) {
+      return true;
+    }
+  }
+  return false;
 }
 
 void Roster::Advance(Agent& agent, std::vector<std::uint64_t>& drop) {
@@ -209,21 +238,24 @@ void Roster::Advance(Agent& agent, std::vector<std::uint64_t>& drop) {
     drop.push_back(agent.session_id);  // half-open: the agent has to come back on a new stream
   } else if (silent >= kSuspectHeartbeats * agent.heartbeat) {
     agent.state = AgentState::kSuspect;
+    agent.silent = true;
   }
 }
 
 run::AgentView Roster::Look(const std::string& agent_id) const {
   run::AgentView view;
-  view.may_be_lost = awake_ >= grace();
   const Agent* agent = Find(agent_id);
+  const bool heard = agent != nullptr && agent->heard;
+  view.may_be_lost = awake_ >= none_lost_before_ && (heard || awake_ >= grace());
+  const bool counts = heard || awake_ >= kOfflineHeartbeats * heartbeat();
   if (agent == nullptr) {
-    view.away = true;
+    view.away = counts;
     view.silent = awake_;
     return view;
   }
   view.connected = agent->session_id != 0 &&
                    (agent->state == AgentState::kOnline || agent->state == AgentState::kSuspect);
-  view.away = agent->state == AgentState::kOffline || agent->state == AgentState::kLost;
+  view.away = counts && (agent->state == AgentState::kOffline || agent->state == AgentState::kLost);
   view.silent = Silent(*agent);
   view.round_trip = agent->round_trip;
   return view;

@@ -9,6 +9,10 @@
 //
 // A stream that closes is not a loss: trials go on at the agent. Silence counts only while the
 // controller itself was awake: a pause of its own (SIGSTOP, a suspended VM) makes nobody silent.
+//
+// When many agents fall silent within a minute it is the network or the power, not the agents.
+// While such a mass silence lasts nobody may be lost, nor for grace() afterwards: they come back at
+// the pace of their reconnect windows. It is over when enough are back, or after kMassSilenceMax.
 #pragma once
 
 #include <cstdint>
@@ -41,6 +45,11 @@ class Roster final : public run::AgentDirectory {
   static constexpr std::size_t kAgentsMax = 10'000;
   static constexpr int kSuspectHeartbeats = 3;
   static constexpr int kOfflineHeartbeats = 6;
+  // Mass silence: so many, and so large a part of those who were there, within so long.
+  static constexpr std::size_t kMassSilenceMin = 3;
+  static constexpr std::size_t kMassSilencePercent = 30;
+  static constexpr Nanoseconds kMassSilenceWindow = std::chrono::seconds(60);
+  static constexpr Nanoseconds kMassSilenceMax = std::chrono::hours(1);
 
   struct Agent {
     std::string id;
@@ -57,8 +66,9 @@ class Roster final : public run::AgentDirectory {
     Nanoseconds closed_at{-1};  // likewise; negative: its stream is up
     Nanoseconds round_trip{0};
     std::map<std::string, v1::AssignmentProgress> progress;  // by assignment id
-    double load_average_1m = 0;
-    bool disk_low = false;
+    std::string peer;     // gRPC's name of the other end, of the last session
+    bool heard = false;   // since the controller's start
+    bool silent = false;  // suspect or worse, and did not say Goodbye
   };
 
   explicit Roster(RosterOptions options) : options_(options) {}
@@ -74,7 +84,7 @@ class Roster final : public run::AgentDirectory {
     bool machine_changed = false;        // it was attached from another machine before
     bool conflict = false;               // two machines use one agent id at once: an alarm
   };
-  Admission Hello(std::uint64_t session_id, const v1::Hello& hello);
+  Admission Hello(std::uint64_t session_id, const v1::Hello& hello, const std::string& peer = "");
   void Welcomed(std::uint64_t session_id);
   void Heard(std::uint64_t session_id);
   void TakeHeartbeat(std::uint64_t session_id, const v1::Heartbeat& heartbeat);
@@ -95,18 +105,23 @@ class Roster final : public run::AgentDirectory {
   // What agents are told: the configured time, stretched so that a large fleet does not flood us.
   Nanoseconds heartbeat() const;
   Nanoseconds reconnect_window() const;
-  // Agents are not given up for so long after a start: they need time to come back.
+  // An agent that was not heard since the controller's start is not given up for so long: it may
+  // be waiting out the longest of its reconnect windows.
   Nanoseconds grace() const;
+  bool mass_silence() const { return mass_silence_; }
 
  private:
   Agent* MutableSession(std::uint64_t session_id);
   void Advance(Agent& agent, std::vector<std::uint64_t>& drop);
+  bool FindMassSilence() const;
 
   RosterOptions options_;
   std::map<std::string, Agent> agents_;
   std::map<std::uint64_t, std::string> sessions_;  // session -> agent
   Nanoseconds awake_{0};
   std::optional<TimePoint> last_tick_;
+  bool mass_silence_ = false;
+  Nanoseconds none_lost_before_{0};  // on the awake clock
 };
 
 // "[A-Za-z0-9][A-Za-z0-9._-]{0,62}", as in the agent's configuration.

@@ -33,6 +33,10 @@ std::shared_ptr<Session> Session::Start(std::uint64_t id, grpc::CallbackServerCo
                                         SessionSink* sink) {
   std::shared_ptr<Session> session(new Session(id, context, std::move(certified_agent), sink));
   session->self_ = session;
+  if (!sink->OnOpened(session)) {
+    session->Close({grpc::StatusCode::RESOURCE_EXHAUSTED, "the controller is too busy"});
+    return session;
+  }
   std::lock_guard lock(session->mutex_);
   session->ReadNextLocked();
   return session;
@@ -44,7 +48,8 @@ Session::Session(std::uint64_t id, grpc::CallbackServerContext* context,
       context_(context),
       certified_agent_(std::move(certified_agent)),
       sink_(sink),
-      peer_(context->peer()) {}
+      peer_(context->peer()),
+      opened_at_(MonotonicClock().Now()) {}
 
 void Session::ReadNextLocked() {
   if (reading_ || closing_ || unread_ >= kUnreadMax || unread_bytes_ >= kUnreadBytesMax) return;
@@ -144,6 +149,7 @@ void Session::WriteNextLocked() {
     StartWrite(&writes_.front());
   } else if (closing_) {
     finished_ = true;
+    write_began_ = MonotonicClock().Now();
     Finish(final_status_);
   }
 }
@@ -182,10 +188,15 @@ void Session::OnCancel() {
   CloseLocked(grpc::Status::CANCELLED, /*flush=*/false);
 }
 
-void Session::CheckWrites(TimePoint now) {
+bool Session::OverdueLocked(TimePoint now) const {
+  if (!hello_seen_ && !closing_) return now - opened_at_ >= kHelloWithin;
+  return (writing_ || finished_) && now - write_began_ >= kWriteStuck;
+}
+
+void Session::CheckTime(TimePoint now) {
   {
     std::lock_guard lock(mutex_);
-    if (!writing_ || now - write_began_ < kWriteStuck) return;
+    if (!OverdueLocked(now)) return;
   }
   std::lock_guard lock(cancel_mutex_);
   if (!done_) context_->TryCancel();

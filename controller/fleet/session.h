@@ -24,6 +24,9 @@ class Session;
 class SessionSink {
  public:
   virtual ~SessionSink() = default;
+  // Before its first message. The receiver calls session->CheckTime() now and then until OnClosed.
+  // False: too busy; the session is dropped.
+  virtual bool OnOpened(const std::shared_ptr<Session>& session) = 0;
   // The first message is Hello, and there is no other. The receiver calls session->Consumed() once
   // it is done with the message. False: too busy; the session is dropped.
   virtual bool OnMessage(const std::shared_ptr<Session>& session, v1::AgentMessage message) = 0;
@@ -37,6 +40,7 @@ class Session final : public grpc::ServerBidiReactor<v1::AgentMessage, v1::Contr
   static constexpr std::size_t kUnreadMax = 16;           // messages handed on, not consumed yet
   static constexpr std::size_t kUnreadBytesMax = 4 << 20;
   static constexpr Nanoseconds kWriteStuck = std::chrono::seconds(20);
+  static constexpr Nanoseconds kHelloWithin = std::chrono::seconds(10);
 
   // `certified_agent`: who the certificate says this is; nothing without TLS.
   static std::shared_ptr<Session> Start(std::uint64_t id, grpc::CallbackServerContext* context,
@@ -52,8 +56,9 @@ class Session final : public grpc::ServerBidiReactor<v1::AgentMessage, v1::Contr
   // Writes what is queued, then ends the stream.
   void Close(grpc::Status status);
   void Consumed(std::size_t bytes);
-  // Drops a session whose write has been stuck for too long. Called now and then.
-  void CheckWrites(TimePoint now);
+  // Drops a session that has not said Hello in time, or whose write or end has been stuck for too
+  // long: without that it would stay until gRPC's keepalive ends it.
+  void CheckTime(TimePoint now);
 
   void OnReadDone(bool ok) override;
   void OnWriteDone(bool ok) override;
@@ -71,6 +76,7 @@ class Session final : public grpc::ServerBidiReactor<v1::AgentMessage, v1::Contr
   void WriteNextLocked();
   void CloseLocked(grpc::Status status, bool flush);
   void ReadNextLocked();
+  bool OverdueLocked(TimePoint now) const;
 
   const std::uint64_t id_;
   grpc::CallbackServerContext* const context_;
@@ -85,7 +91,8 @@ class Session final : public grpc::ServerBidiReactor<v1::AgentMessage, v1::Contr
   std::size_t write_bytes_ = 0;
   std::size_t unread_ = 0;
   std::size_t unread_bytes_ = 0;
-  TimePoint write_began_{};
+  const TimePoint opened_at_;
+  TimePoint write_began_{};  // or the end of the stream, once finished_
   bool writing_ = false;
   bool reading_ = false;
   bool hello_seen_ = false;

@@ -37,14 +37,17 @@ struct Effects {
   std::vector<Note> notes;
   std::map<std::string, std::set<std::uint32_t>> touched;  // runs, and their trials, that changed
   std::vector<std::string> ended_runs;  // whose trials have all ended: a verdict is wanted
-  std::uint64_t foreign_events = 0;     // alarms: reports about another agent's assignments
+  // Alarms: batches about another agent's assignment, which are stored apart; records that leave a
+  // gap, or have numbers that cannot be, which are neither stored nor acknowledged.
+  std::uint64_t foreign_events = 0;
+  std::uint64_t refused_events = 0;
 };
 
 // What a machine may know about an agent; the fleet answers.
 struct AgentView {
   bool connected = false;     // a session is up and has been welcomed
   bool away = false;          // silent for so long that nobody counts on it (OFFLINE)
-  bool may_be_lost = false;   // silence counts: the controller has been up long enough
+  bool may_be_lost = false;   // silence counts: it had time to come back, and is not one of many
   Nanoseconds silent{0};      // while the controller was awake
   Nanoseconds round_trip{0};  // best of the agent's probes
 };
@@ -59,6 +62,8 @@ class AgentDirectory {
 class EpochSource {
  public:
   static constexpr int kCounterBits = 40;
+  // Tokens are kept as signed numbers; above this there is no room left to grow.
+  static constexpr std::uint64_t kControllerEpochMax = 1 << 22;
 
   explicit EpochSource(std::uint64_t controller_epoch) : controller_epoch_(controller_epoch) {}
   std::uint64_t Next() { return (controller_epoch_ << kCounterBits) + ++counter_; }

@@ -5,12 +5,10 @@
 
 #include "controller/run/commands.h"
 #include "proto/convert/names.h"
+#include "storage/base/exit_codes.h"
 
 namespace labrack::run {
 namespace {
-
-constexpr std::int32_t kExitLabFailed = 5;
-constexpr std::int32_t kExitNothingRan = 9;
 
 std::set<std::string> HostsOfPlan(const v1::Plan& plan) {
   std::set<std::string> hosts;
@@ -41,8 +39,8 @@ bool Intersect(const std::set<std::string>& a, const std::set<std::string>& b) {
   return std::ranges::any_of(few, [&](const std::string& name) { return many.contains(name); });
 }
 
-bool HasResult(const v1::Events& events) {
-  return std::ranges::any_of(events.records(),
+bool HasResult(const std::vector<v1::EventRecord>& records) {
+  return std::ranges::any_of(records,
                              [](const v1::EventRecord& record) { return record.has_result(); });
 }
 
@@ -137,7 +135,8 @@ void Scheduler::SetVerdict(const std::string& run_id, const std::string& verdict
                            std::int32_t exit_code, Moment now, Effects& effects) {
   Run* run = Find(run_id);
   if (run == nullptr || !run->verdict_wanted) return;
-  const bool lab_failed = exit_code == kExitLabFailed || exit_code == kExitNothingRan;
+  const bool lab_failed =
+      exit_code == ToInt(ExitCode::kLabFailed) || exit_code == ToInt(ExitCode::kNothingRan);
   if (run->row.state == v1::RUN_STATE_CANCELLING) {
     run->row.state = v1::RUN_STATE_CANCELLED;
   } else {
@@ -170,12 +169,14 @@ void Scheduler::SaveRun(const Run& run, Effects& effects) {
 Scheduler::Diff Scheduler::OnHello(const std::string& agent_id, const v1::Hello& hello, Moment now,
                                    Effects& effects) {
   Diff diff;
-  // The agent tells all that it holds, so answers to earlier commands are not waited for.
-  std::erase_if(closing_, [&](const auto& entry) { return entry.second.agent_id == agent_id; });
+  // What the last session said counts no more: Hello tells what is held, Welcome what is stored.
+  reports_.Forget(agent_id);
+  closing_.erase(agent_id);
+  for (const auto& [id, run] : runs_) run->lost_agents.erase(agent_id);
   std::map<Run*, const v1::HeldAssignment*> held_of;
   for (const v1::HeldAssignment& held : hello.held()) {
     Run* run = RunOfAssignment(held.assignment_id());
-    if (run == nullptr) continue;
+    if (run == nullptr || !BelongsTo(held.assignment_id(), agent_id)) continue;
     const v1::HeldAssignment*& newest = held_of[run];
     if (newest == nullptr || newest->epoch() < held.epoch()) newest = &held;
   }
@@ -188,6 +189,7 @@ Scheduler::Diff Scheduler::OnHello(const std::string& agent_id, const v1::Hello&
     if (!desired) continue;
     diff.desired.push_back(*desired);
     diff.desired_ids.push_back(held->assignment_id());
+    KnowStored(agent_id, *held, desired->through_seq);
     answered.insert(held);
   }
   for (const v1::HeldAssignment& held : hello.held()) {
@@ -200,7 +202,12 @@ void Scheduler::OnCommandAck(const std::string& agent_id, const v1::CommandAck& 
                              Effects& effects) {
   const CommandId command = ParseCommandId(ack.command_id());
   if (command.kind == CommandKind::kClose) {
-    closing_.erase(ack.epoch());
+    const ReportKey key{ack.assignment_id(), ack.epoch()};
+    reports_.Forget(agent_id, key);
+    if (const auto agent = closing_.find(agent_id); agent != closing_.end()) {
+      agent->second.erase(key);
+      if (agent->second.empty()) closing_.erase(agent);
+    }
     return;
   }
   Run* run = RunOfAssignment(ack.assignment_id());
@@ -227,32 +234,46 @@ void Scheduler::OnGateReady(const std::string& agent_id, const v1::GateReady& re
   }
 }
 
+void Scheduler::KnowStored(const std::string& agent_id, const v1::HeldAssignment& held,
+                           std::uint64_t through_seq) {
+  reports_.Know(agent_id, {held.assignment_id(), held.epoch()}, through_seq);
+}
+
 void Scheduler::OnEvents(const std::string& agent_id, const v1::Events& events, Moment now,
                          Effects& effects) {
-  if (events.records().empty()) return;
-  const std::uint64_t through = events.records(events.records_size() - 1).seq();
-  if (events.assignment_id().ends_with("/" + agent_id)) {
-    effects.changes.emplace_back(
-        catalog::StoreEvents{.assignment_id = events.assignment_id(),
-                             .epoch = events.epoch(),
-                             .received_wall_ns = now.wall_ns,
-                             .records = {events.records().begin(), events.records().end()}});
-    if (Run* run = RunOfAssignment(events.assignment_id())) {
-      run->current->OnEvents(events, agent_id, effects);
+  const Reports::Taken taken = reports_.Take(agent_id, events);
+  effects.refused_events += static_cast<std::uint64_t>(events.records_size() - taken.count);
+  bool ended = false;
+  if (taken.count > 0) {
+    catalog::StoreEvents stored{
+        .assignment_id = EventsKey(agent_id, events.assignment_id()),
+        .epoch = events.epoch(),
+        .received_wall_ns = now.wall_ns,
+        .records = {events.records().begin(), events.records().begin() + taken.count}};
+    if (!BelongsTo(events.assignment_id(), agent_id)) {
+      ++effects.foreign_events;
+    } else if (Run* run = RunOfAssignment(events.assignment_id())) {
+      run->current->OnEvents(stored, agent_id, effects);
     }
-  } else {
-    // Answered, or it would be sent for ever; not stored, since it would take another agent's key.
-    ++effects.foreign_events;
+    ended = HasResult(stored.records);
+    effects.changes.emplace_back(std::move(stored));
   }
-  effects.commands.push_back(
-      EventAckCommand(agent_id, events.assignment_id(), events.epoch(), through));
-  if (!HasResult(events)) return;
+  if (taken.through_seq > 0) {
+    effects.commands.push_back(
+        EventAckCommand(agent_id, events.assignment_id(), events.epoch(), taken.through_seq));
+  }
+  if (ended) Close(agent_id, events, now, effects);
+}
+
+// Its result is stored, so the agent may delete it.
+void Scheduler::Close(const std::string& agent_id, const v1::Events& events, Moment now,
+                      Effects& effects) {
   effects.commands.push_back(
       WantCommand(agent_id, events.assignment_id(), events.epoch(), v1::WANT_CLOSED, ""));
-  closing_[events.epoch()] = {.agent_id = agent_id,
-                              .assignment_id = events.assignment_id(),
-                              .epoch = events.epoch(),
-                              .repeat_at = now.mono + options_.repeat_after};
+  std::map<ReportKey, TimePoint>& closing = closing_[agent_id];
+  // Beyond the bound it is not repeated: the next Welcome says it again.
+  if (closing.size() >= kClosingPerAgentMax) return;
+  closing[{events.assignment_id(), events.epoch()}] = now.mono + options_.repeat_after;
 }
 
 void Scheduler::Advance(Moment now, Effects& effects) {
@@ -372,11 +393,14 @@ void Scheduler::CheckLease(Run& run, Moment now, Effects& effects) {
 }
 
 void Scheduler::RepeatCloses(Moment now, Effects& effects) {
-  for (auto& [epoch, closing] : closing_) {
-    if (now.mono < closing.repeat_at || !agents_->Look(closing.agent_id).connected) continue;
-    closing.repeat_at = now.mono + options_.repeat_after;
-    effects.commands.push_back(
-        WantCommand(closing.agent_id, closing.assignment_id, epoch, v1::WANT_CLOSED, ""));
+  for (auto& [agent_id, closing] : closing_) {
+    if (!agents_->Look(agent_id).connected) continue;
+    for (auto& [key, repeat_at] : closing) {
+      if (now.mono < repeat_at) continue;
+      repeat_at = now.mono + options_.repeat_after;
+      effects.commands.push_back(
+          WantCommand(agent_id, key.assignment_id, key.epoch, v1::WANT_CLOSED, ""));
+    }
   }
 }
 

@@ -21,12 +21,15 @@
 
 #include "controller/catalog/reader.h"
 #include "controller/run/effects.h"
+#include "controller/run/reports.h"
 #include "controller/run/trial.h"
 
 namespace labrack::run {
 
 class Scheduler {
  public:
+  static constexpr std::size_t kClosingPerAgentMax = 64;
+
   // `agents` outlives the scheduler.
   Scheduler(Options options, const AgentDirectory& agents, std::uint64_t controller_epoch);
 
@@ -51,9 +54,13 @@ class Scheduler {
     std::vector<v1::HeldAssignment> strangers;
   };
   Diff OnHello(const std::string& agent_id, const v1::Hello& hello, Moment now, Effects& effects);
+  // What the catalog has of a stranger. To be called for each before its events come.
+  void KnowStored(const std::string& agent_id, const v1::HeldAssignment& held,
+                  std::uint64_t through_seq);
   void OnCommandAck(const std::string& agent_id, const v1::CommandAck& ack, Effects& effects);
   void OnGateReady(const std::string& agent_id, const v1::GateReady& ready, Moment now);
-  // Stores, and answers with EventAck and, once the result is here, Want CLOSED.
+  // Stores, and answers with EventAck and, once the result is here, Want CLOSED. What is not stored
+  // (records behind a gap) is not acknowledged.
   void OnEvents(const std::string& agent_id, const v1::Events& events, Moment now,
                 Effects& effects);
 
@@ -72,7 +79,7 @@ class Scheduler {
   std::vector<std::string> HostsOf(const std::string& run_id) const;  // agent ids, in order
   // "r-7f3a trial 3", or empty: what an agent is working on.
   std::string WorkOf(const std::string& agent_id) const;
-  std::size_t run_count() const { return runs_.size(); }
+  const std::vector<std::string>& run_ids() const { return order_; }  // as they were submitted
 
  private:
   struct Run {
@@ -99,6 +106,7 @@ class Scheduler {
   void EndTrial(Run& run, const catalog::TrialRow& row, Effects& effects);
   std::optional<std::string> LostHostOf(const Run& run, const catalog::TrialRow& trial) const;
   void CheckLease(Run& run, Moment now, Effects& effects);
+  void Close(const std::string& agent_id, const v1::Events& events, Moment now, Effects& effects);
   void RepeatCloses(Moment now, Effects& effects);
   static std::int64_t Estimate(const Run& run, Moment now);
 
@@ -107,15 +115,9 @@ class Scheduler {
   EpochSource epochs_;
   std::map<std::string, std::unique_ptr<Run>> runs_;
   std::vector<std::string> order_;  // ids of runs_, as they were submitted
-  // Closed assignments whose agent has not answered yet: (agent, assignment, epoch) -> when to
-  // repeat. Bounded by what agents hold; Hello tells the rest.
-  struct Closing {
-    std::string agent_id;
-    std::string assignment_id;
-    std::uint64_t epoch = 0;
-    TimePoint repeat_at{};
-  };
-  std::map<std::uint64_t, Closing> closing_;  // by epoch, which is unique
+  Reports reports_;
+  // Closed assignments whose agent has not answered yet, by agent: when to repeat Want CLOSED.
+  std::map<std::string, std::map<ReportKey, TimePoint>> closing_;
 };
 
 // What an agent should do with an assignment that is not under way, or with an earlier attempt at

@@ -74,7 +74,7 @@ void Trial::Restore(std::vector<catalog::StoredAssignment> assignments) {
     const auto found = index_of.find(stored.row.id);
     if (found == index_of.end()) continue;
     specs_[found->second].set_epoch(stored.row.offered_epoch);
-    if (stored.row.stop_wanted && stop_reason_.empty()) stop_reason_ = stored.row.reason;
+    if (stored.row.stop_wanted && stop_reason_.empty()) stop_reason_ = stored.row.stop_reason;
     const std::string agent_id = stored.row.agent_id;
     Host& host = hosts_[agent_id];
     host.spec_index = found->second;
@@ -126,7 +126,7 @@ void Trial::WantStop(Host& host, Moment now, Effects& effects) {
   host.repeat_at = now.mono + world_.options->repeat_after;
   if (!world_.agents->Look(host.row.agent_id).connected) return;  // Hello brings it up again
   effects.commands.push_back(WantCommand(host.row.agent_id, host.row.id, host.row.offered_epoch,
-                                         v1::WANT_STOP, host.row.reason));
+                                         v1::WANT_STOP, host.row.stop_reason));
 }
 
 void Trial::End(Host& host, AssignmentState state, std::string reason, Effects& effects) {
@@ -170,7 +170,7 @@ std::optional<Trial::Desired> Trial::OnHello(const std::string& agent_id,
     host->row.epoch = world_.epochs->Next();
     End(*host, AssignmentState::kAbandoned, "the agent came back without the trial", effects);
   } else if (host->row.stop_wanted) {
-    End(*host, AssignmentState::kCancelled, host->row.reason, effects);
+    End(*host, AssignmentState::kCancelled, host->row.stop_reason, effects);
   } else {
     // It is not held, so the token can be renewed: PLANNED says just that.
     host->row.state = AssignmentState::kPlanned;
@@ -202,7 +202,7 @@ void Trial::OnStopAck(const v1::CommandAck& ack, const std::string& agent_id, Ef
     host->row.epoch = world_.epochs->Next();
     End(*host, AssignmentState::kAbandoned, "the agent does not hold the trial any more", effects);
   } else {
-    End(*host, AssignmentState::kCancelled, host->row.reason, effects);
+    End(*host, AssignmentState::kCancelled, host->row.stop_reason, effects);
   }
 }
 
@@ -222,10 +222,11 @@ void Trial::OnGateReady(const v1::GateReady& ready, const std::string& agent_id,
   if (!IsFinal(host->row.state)) gate_->Ready(agent_id, ready.gate_index(), now.mono);
 }
 
-void Trial::OnEvents(const v1::Events& events, const std::string& agent_id, Effects& effects) {
+void Trial::OnEvents(const catalog::StoreEvents& events, const std::string& agent_id,
+                     Effects& effects) {
   Host* host = FindHost(agent_id);
-  if (host == nullptr || events.epoch() != host->row.offered_epoch) return;
-  for (const v1::EventRecord& record : events.records()) {
+  if (host == nullptr || events.epoch != host->row.offered_epoch) return;
+  for (const v1::EventRecord& record : events.records) {
     if (record.seq() <= host->through_seq) continue;
     host->through_seq = record.seq();
     TakeRecord(*host, record, effects);
@@ -254,7 +255,7 @@ void Trial::Stop(const std::string& reason, bool by_user, Moment now, Effects& e
       continue;
     }
     host.row.stop_wanted = true;
-    host.row.reason = reason;
+    host.row.stop_reason = reason;
     Save(host, effects);
     WantStop(host, now, effects);
   }
@@ -275,7 +276,7 @@ void Trial::AdvanceHost(Host& host, Moment now, Nanoseconds lost_after, Effects&
   const AgentView agent = world_.agents->Look(host.row.agent_id);
   if (!agent.connected) {
     const bool too_long = agent.may_be_lost && agent.silent >= lost_after;
-    const bool given_up = stopped_by_user_ && agent.away && agent.may_be_lost;
+    const bool given_up = stopped_by_user_ && agent.away;
     if (!too_long && !given_up) return;
     host.row.epoch = world_.epochs->Next();
     const std::string reason = too_long ? "the agent was silent for " + SecondsText(agent.silent) +

@@ -57,8 +57,8 @@ class Trial {
   void OnStopAck(const v1::CommandAck& ack, const std::string& agent_id, Effects& effects);
   void OnArmAck(const v1::CommandAck& ack, const std::string& agent_id, std::uint64_t arming);
   void OnGateReady(const v1::GateReady& ready, const std::string& agent_id, Moment now);
-  // The records of the batch that were not seen before change the state; storing is the caller's.
-  void OnEvents(const v1::Events& events, const std::string& agent_id, Effects& effects);
+  // Records that were not seen before change the state; storing is the caller's.
+  void OnEvents(const catalog::StoreEvents& events, const std::string& agent_id, Effects& effects);
 
   // Level-triggered: every assignment is stopped until it has ended. `by_user`: what has not ended
   // by itself counts as cancelled; otherwise the trial is invalid for this reason.

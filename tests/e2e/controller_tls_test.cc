@@ -99,6 +99,15 @@ TEST_F(TlsTest, AFileThatIsNoCertificateIsSaid) {
   EXPECT_THAT(controller.error().ToString(), HasSubstr("tls.ca"));
 }
 
+// A configuration that is wrong stays so: labrack-controller ends with 2, and is not started again.
+TEST_F(TlsTest, AFileThatIsNotThereIsAWrongConfiguration) {
+  config_.mutable_tls()->set_key("/nowhere/key.pem");
+  Result<std::unique_ptr<api::Controller>> controller = api::Controller::Start(config_);
+  ASSERT_FALSE(controller);
+  EXPECT_EQ(controller.error().code(), Errc::kInvalidArgument);
+  EXPECT_THAT(controller.error().ToString(), testing::StartsWith("tls.key: open /nowhere/key.pem"));
+}
+
 TEST_F(TlsTest, AnAgentWithItsOwnCertificateRunsTrials) {
   ASSERT_TRUE(MakeCertificate("ca", "st-1", "URI:labrack://lab/agent/st-1"));
   StartController();

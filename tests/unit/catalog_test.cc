@@ -60,6 +60,7 @@ class CatalogTest : public testing::Test {
             .epoch = 7,
             .offered_epoch = 7,
             .state = state,
+            .stop_reason = {},
             .reason = {}};
   }
   static StoreEvents OneEvent(std::uint64_t seq, const std::string& log) {
@@ -94,6 +95,23 @@ TEST_F(CatalogTest, RunsTrialsAndAssignmentsReadBackAfterAReopen) {
   ASSERT_EQ((*runs)[0].assignments.size(), 1U);
   EXPECT_EQ((*runs)[0].assignments[0].row.state, AssignmentState::kOffered);
   EXPECT_EQ((*runs)[0].assignments[0].through_seq, 2U);
+}
+
+TEST_F(CatalogTest, WhyAnAssignmentIsStoppedIsKeptBesideHowItEnded) {
+  AssignmentRow row = SmallAssignment("r-1", AssignmentState::kRunning);
+  row.stop_wanted = true;
+  row.stop_reason = "cancelled by me";
+  {
+    std::unique_ptr<Catalog> catalog = Open();
+    Apply(*catalog, {SmallRun("r-1"), PutAssignment{row}});
+    row.state = AssignmentState::kClosed;
+    row.reason = "the measurement was cancelled";
+    Apply(*catalog, {PutAssignment{row}});
+  }
+  Result<std::optional<AssignmentRow>> read = ReadAssignment(Open()->database(), row.id);
+  ASSERT_TRUE(read && *read);
+  EXPECT_EQ((*read)->stop_reason, "cancelled by me");
+  EXPECT_EQ((*read)->reason, "the measurement was cancelled");
 }
 
 TEST_F(CatalogTest, EpochGrowsAtEveryStart) {

@@ -4,7 +4,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "controller/fleet/identity.h"
 #include "controller/fleet/roster.h"
+#include "storage/base/session_limits.h"
 
 namespace labrack::fleet {
 namespace {
@@ -90,12 +92,109 @@ TEST_F(RosterTest, APauseOfTheControllerMakesNobodySilent) {
   EXPECT_LE(roster_.Look("a").silent, seconds(1));
 }
 
-TEST_F(RosterTest, NobodyIsGivenUpSoonAfterAStart) {
-  EXPECT_EQ(roster_.grace(), seconds(60));
+// An agent that was long without a controller tries every 64 s, and may need two of these windows.
+TEST_F(RosterTest, WhoWasNotHeardSinceTheStartHasTheLongestBackOffToComeBack) {
+  roster_.Remember(
+      {.id = "known", .machine_id = "m", .boot_id = "", .version = "", .inventory = {}});
+  EXPECT_GE(roster_.grace(), 2 * kReconnectWindowMax + seconds(10));
+  Pass(2 * kReconnectWindowMax);
   EXPECT_FALSE(roster_.Look("unknown").may_be_lost);
-  Pass(seconds(61));
+  EXPECT_FALSE(roster_.Look("known").may_be_lost);
+  EXPECT_TRUE(roster_.Look("known").away) << "a cancelled run need not wait";
+  Pass(seconds(11));
   EXPECT_TRUE(roster_.Look("unknown").may_be_lost);
+  EXPECT_TRUE(roster_.Look("known").may_be_lost);
   EXPECT_GE(roster_.Look("unknown").silent, seconds(60)) << "silent since the start";
+}
+
+TEST_F(RosterTest, RightAfterAStartNobodyIsAway) {
+  roster_.Remember(
+      {.id = "known", .machine_id = "m", .boot_id = "", .version = "", .inventory = {}});
+  EXPECT_FALSE(roster_.Look("known").away);
+  EXPECT_FALSE(roster_.Look("unknown").away);
+}
+
+TEST_F(RosterTest, WhoWasHeardMayBeLostAtAnyTime) {
+  Attach(1, "a");
+  roster_.Closed(1, false);
+  Pass(seconds(20));
+  EXPECT_TRUE(roster_.Look("a").may_be_lost);
+}
+
+class MassSilence : public RosterTest {
+ protected:
+  // Agents n1...; all but the last `silent` go on talking while time passes.
+  void AttachMany(int count) {
+    for (int number = 1; number <= count; ++number) {
+      Attach(static_cast<std::uint64_t>(number), "n" + std::to_string(number));
+    }
+    count_ = count;
+  }
+  void PassWithSilent(int silent, Nanoseconds time) {
+    for (Nanoseconds passed{0}; passed < time; passed += seconds(5)) {
+      Pass(seconds(5));
+      for (int number = 1; number <= count_ - silent; ++number) {
+        roster_.Heard(static_cast<std::uint64_t>(number));
+      }
+    }
+  }
+  bool MayBeLost() { return roster_.Look("n" + std::to_string(count_)).may_be_lost; }
+  int count_ = 0;
+};
+
+TEST_F(MassSilence, NobodyIsLostWhileManyAreSilentTogether) {
+  AttachMany(10);
+  PassWithSilent(4, seconds(60));
+  EXPECT_TRUE(roster_.mass_silence());
+  EXPECT_FALSE(MayBeLost());
+  PassWithSilent(4, seconds(600));
+  EXPECT_FALSE(MayBeLost());
+  // Two come back: the rest are few, and get the time that their windows may take.
+  for (int number = 7; number <= 8; ++number) {
+    const std::string id = "n" + std::to_string(number);
+    ASSERT_TRUE(roster_.Hello(static_cast<std::uint64_t>(number), MakeHello(id, 2)).status.ok());
+    roster_.Welcomed(static_cast<std::uint64_t>(number));
+  }
+  PassWithSilent(2, seconds(5));
+  EXPECT_FALSE(roster_.mass_silence());
+  EXPECT_FALSE(MayBeLost());
+  PassWithSilent(2, roster_.grace());
+  EXPECT_TRUE(MayBeLost());
+}
+
+TEST_F(MassSilence, ItEndsThoughNobodyComesBack) {
+  AttachMany(10);
+  PassWithSilent(4, Roster::kMassSilenceMax - seconds(60));
+  EXPECT_TRUE(roster_.mass_silence());
+  PassWithSilent(4, seconds(60) + roster_.grace() + seconds(10));
+  EXPECT_FALSE(roster_.mass_silence());
+  EXPECT_TRUE(MayBeLost());
+}
+
+TEST_F(MassSilence, AFewOrOneAfterAnotherIsNone) {
+  AttachMany(10);
+  PassWithSilent(3, seconds(120));
+  EXPECT_FALSE(roster_.mass_silence()) << "3 of 10 is not more than 30 %";
+  EXPECT_TRUE(MayBeLost());
+  PassWithSilent(5, seconds(120));
+  EXPECT_FALSE(roster_.mass_silence()) << "2 more, minutes later";
+}
+
+TEST_F(MassSilence, WhoSaysGoodbyeIsNotSilent) {
+  AttachMany(10);
+  for (std::uint64_t session = 1; session <= 5; ++session) roster_.Closed(session, true);
+  Pass(seconds(5));
+  EXPECT_FALSE(roster_.mass_silence());
+  for (std::uint64_t session = 6; session <= 8; ++session) roster_.Closed(session, false);
+  Pass(seconds(5));
+  EXPECT_TRUE(roster_.mass_silence()) << "who only breaks off is";
+}
+
+TEST_F(MassSilence, ASmallLabHasNone) {
+  AttachMany(3);
+  PassWithSilent(2, seconds(120));
+  EXPECT_FALSE(roster_.mass_silence());
+  EXPECT_TRUE(MayBeLost());
 }
 
 TEST_F(RosterTest, TheHigherIncarnationOrConnectionReplaces) {
@@ -141,6 +240,23 @@ TEST_F(RosterTest, IdsAreCheckedAndHeartbeatsStretchWithTheFleet) {
   }
   EXPECT_EQ(roster_.heartbeat(), seconds(20));
   EXPECT_EQ(roster_.reconnect_window(), seconds(30));
+}
+
+// What an exporter listens on is not where it can be scraped.
+TEST(ReachableAddressTest, LoopbackStaysOnItsMachineAndAnyAddressBecomesThePeers) {
+  const auto reach = [](const char* listens_on, const char* peer, bool same = false) {
+    return ReachableAddress(listens_on, peer, same).value_or("none");
+  };
+  EXPECT_EQ(reach("127.0.0.1:7483", "ipv4:10.0.0.7:41234"), "none");
+  EXPECT_EQ(reach("127.0.0.1:7483", "ipv4:10.0.0.7:41234", /*same=*/true), "127.0.0.1:7483");
+  EXPECT_EQ(reach("127.0.0.1:7483", "ipv4:127.0.0.1:41234"), "127.0.0.1:7483");
+  EXPECT_EQ(reach("127.0.0.1:7483", ""), "none");
+  EXPECT_EQ(reach("0.0.0.0:7483", "ipv4:10.0.0.7:41234"), "10.0.0.7:7483");
+  EXPECT_EQ(reach("[::]:7483", "ipv6:%5Bfd00::7%5D:41234"), "[fd00::7]:7483");
+  EXPECT_EQ(reach("0.0.0.0:7483", ""), "none");
+  EXPECT_EQ(reach("0.0.0.0:7483", "", /*same=*/true), "127.0.0.1:7483");
+  EXPECT_EQ(reach("st-07.lab:7483", ""), "st-07.lab:7483");
+  EXPECT_EQ(reach("nonsense", "ipv4:10.0.0.7:41234"), "none");
 }
 
 }  // namespace

@@ -189,6 +189,11 @@ class World : public AgentDirectory {
   }
   // It was given up meanwhile, and still holds what it held.
   void Return(const std::string& id) { agents_.at(id).lost = false; }
+  void ComeBack(const std::string& id) {
+    Return(id);
+    Connect(agents_.at(id));
+    Settle();
+  }
   // kill -9 and start: only what was committed is known.
   void Restart() {
     effects_ = {};
@@ -332,6 +337,13 @@ class World : public AgentDirectory {
       Acked(agent, {diff.desired_ids[i], diff.desired[i].epoch}, diff.desired[i].through_seq);
     }
     for (const v1::HeldAssignment& held : diff.strangers) {
+      std::uint64_t through = 0;
+      for (const auto& [key, record] : catalog_.events) {
+        const bool same =
+            std::get<0>(key) == held.assignment_id() && std::get<1>(key) == held.epoch();
+        if (same) through = std::max(through, std::get<2>(key));
+      }
+      scheduler_->KnowStored(agent.id, held, through);
       const bool stored = std::ranges::any_of(catalog_.events, [&](const auto& event) {
         return std::get<0>(event.first) == held.assignment_id() &&
                std::get<1>(event.first) == held.epoch() && event.second.has_result();
@@ -525,6 +537,8 @@ TEST_P(SchedulerOrders, EveryAssignmentEndsAndEveryResultIsStoredOnce) {
       EXPECT_TRUE(catalog::IsFinal(trial.state)) << run << "/" << index;
       if (trial.state != catalog::TrialState::kValid) EXPECT_NE(trial.reason, "");
       EXPECT_LE(trial.attempt, Trial::kAttemptsMax);
+      // The cause, not what came of it, over restarts as well.
+      if (trial.state == catalog::TrialState::kCancelled) EXPECT_EQ(trial.reason, "by the test");
       // A start that broke is no reason to end as long as there are attempts left.
       EXPECT_TRUE(trial.state != catalog::TrialState::kInvalid ||
                   trial.reason.find("common start") == std::string::npos ||
@@ -620,18 +634,141 @@ TEST_F(SchedulerTest, ARunIsCancelledWhenNobodyWatchesForItsLease) {
   EXPECT_THAT(scheduler.Summary("r-1", now)->reason(), testing::HasSubstr("nobody watched"));
 }
 
-TEST_F(SchedulerTest, EventsAboutAnotherAgentsAssignmentAreAnsweredAndNotStored) {
+TEST_F(SchedulerTest, ALostAgentThatComesBackIsUsedAgain) {
+  World world(7);
+  world.Lose("a2");
+  world.Submit("r-1", MakePlan({"a1", "a2"}, 4, /*subset=*/true));  // cell b needs a1 only
+  const auto& trials = world.catalog().trials.at("r-1");
+  for (int step = 0; step < 10'000 && !catalog::IsFinal(trials.at(0).state); ++step) {
+    world.Step(/*faults=*/false);
+  }
+  ASSERT_EQ(trials.at(0).state, catalog::TrialState::kLost);
+  ASSERT_FALSE(catalog::IsFinal(trials.at(1).state));
+  world.ComeBack("a2");
+  RunToEnd(world);
+  EXPECT_EQ(trials.at(2).state, catalog::TrialState::kValid) << trials.at(2).reason;
+}
+
+v1::Events Batch(const std::string& assignment_id, std::uint64_t first, int count, bool result) {
+  v1::Events events;
+  events.set_assignment_id(assignment_id);
+  events.set_epoch(7);
+  for (int i = 0; i < count; ++i) {
+    events.add_records()->set_seq(first + static_cast<std::uint64_t>(i));
+  }
+  if (result) events.mutable_records(count - 1)->mutable_result();
+  return events;
+}
+
+std::uint64_t AckedThrough(const Effects& effects) {
+  std::uint64_t through = 0;
+  for (const Command& command : effects.commands) {
+    if (command.message.has_event_ack()) through = command.message.event_ack().through_seq();
+  }
+  return through;
+}
+
+bool IsClosed(const Effects& effects) {
+  return std::ranges::any_of(effects.commands, [](const Command& command) {
+    return command.message.has_want() && command.message.want().want() == v1::WANT_CLOSED;
+  });
+}
+
+// Whatever is acknowledged or ordered deleted is among the changes that are committed before.
+TEST_F(SchedulerTest, AResultAboutAnotherAgentsAssignmentIsStoredApart) {
   Directory directory;
   Scheduler scheduler({}, directory, 1);
   Effects effects;
-  v1::Events events;
-  events.set_assignment_id("r-1/0/a1");
-  events.add_records()->set_seq(1);
-  scheduler.OnEvents("a2", events, Moment{}, effects);
+  scheduler.OnEvents("a2", Batch("r-1/0/a1", 1, 2, /*result=*/true), Moment{}, effects);
   EXPECT_EQ(effects.foreign_events, 1U);
+  EXPECT_EQ(AckedThrough(effects), 2U);
+  EXPECT_TRUE(IsClosed(effects));
+  ASSERT_EQ(effects.changes.size(), 1U);
+  const auto& stored = std::get<catalog::StoreEvents>(effects.changes[0]);
+  EXPECT_EQ(stored.assignment_id, "r-1/0/a1@a2") << "the owner's key stays free";
+  EXPECT_EQ(stored.records.size(), 2U);
+}
+
+TEST_F(SchedulerTest, RecordsBehindAGapAreNeitherStoredNorAcknowledged) {
+  Directory directory;
+  Scheduler scheduler({}, directory, 1);
+  Effects gap;
+  scheduler.OnEvents("a1", Batch("r-1/0/a1", 3, 2, /*result=*/true), Moment{}, gap);
+  EXPECT_TRUE(gap.changes.empty());
+  EXPECT_TRUE(gap.commands.empty());
+  EXPECT_EQ(gap.refused_events, 2U);
+
+  Effects inside;
+  v1::Events torn = Batch("r-1/0/a1", 1, 4, /*result=*/true);
+  torn.mutable_records(2)->set_seq(7);
+  scheduler.OnEvents("a1", torn, Moment{}, inside);
+  EXPECT_EQ(AckedThrough(inside), 2U);
+  EXPECT_FALSE(IsClosed(inside)) << "the result is behind the gap";
+  EXPECT_EQ(std::get<catalog::StoreEvents>(inside.changes.at(0)).records.size(), 2U);
+  EXPECT_EQ(inside.refused_events, 2U);
+
+  Effects rest;
+  scheduler.OnEvents("a1", Batch("r-1/0/a1", 2, 3, /*result=*/true), Moment{}, rest);
+  EXPECT_EQ(AckedThrough(rest), 4U);
+  EXPECT_TRUE(IsClosed(rest));
+}
+
+TEST_F(SchedulerTest, AfterHelloEventsGoOnWhereTheCatalogIs) {
+  Directory directory;
+  Scheduler scheduler({}, directory, 1);
+  Effects effects;
+  v1::Hello hello;
+  v1::HeldAssignment* held = hello.add_held();
+  held->set_assignment_id("r-1/0/a1");
+  held->set_epoch(7);
+  const Scheduler::Diff diff = scheduler.OnHello("a1", hello, Moment{}, effects);
+  ASSERT_EQ(diff.strangers.size(), 1U);
+  scheduler.KnowStored("a1", diff.strangers[0], 5);
+  scheduler.OnEvents("a1", Batch("r-1/0/a1", 6, 1, /*result=*/true), Moment{}, effects);
+  EXPECT_EQ(AckedThrough(effects), 6U);
+  EXPECT_EQ(effects.refused_events, 0U);
+}
+
+TEST_F(SchedulerTest, NumbersThatCannotBeAreRefused) {
+  Directory directory;
+  Scheduler scheduler({}, directory, 1);
+  Effects effects;
+  v1::Events events = Batch("r-1/0/a1", 1, 1, /*result=*/true);
+  events.set_epoch(1ULL << 63);
+  scheduler.OnEvents("a1", events, Moment{}, effects);
+  scheduler.OnEvents("a1", Batch("r-1/0/a1", 0, 1, /*result=*/false), Moment{}, effects);
   EXPECT_TRUE(effects.changes.empty());
-  ASSERT_EQ(effects.commands.size(), 1U);
-  EXPECT_EQ(effects.commands[0].message.event_ack().through_seq(), 1U);
+  EXPECT_TRUE(effects.commands.empty());
+  EXPECT_EQ(effects.refused_events, 2U);
+}
+
+// Two agents whose tokens are equal (of two catalogs) are both told, and no agent fills memory.
+TEST_F(SchedulerTest, ClosingIsToldToEachAgentAndIsBounded) {
+  Directory directory;
+  directory.agents["a1"].connected = directory.agents["a2"].connected = true;
+  Scheduler scheduler({.repeat_after = seconds(10)}, directory, 1);
+  Effects effects;
+  Moment now{.mono = TimePoint(seconds(10))};
+  scheduler.OnEvents("a1", Batch("r-1/0/a1", 1, 1, /*result=*/true), now, effects);
+  scheduler.OnEvents("a2", Batch("r-1/0/a2", 1, 1, /*result=*/true), now, effects);
+  const auto repeats = [&] {
+    now.mono += seconds(11);
+    Effects repeated;
+    scheduler.Advance(now, repeated);
+    return repeated.commands.size();
+  };
+  EXPECT_EQ(repeats(), 2U);
+  v1::CommandAck ack;
+  ack.set_command_id("c-7");
+  ack.set_assignment_id("r-1/0/a2");
+  ack.set_epoch(7);
+  scheduler.OnCommandAck("a2", ack, effects);
+  EXPECT_EQ(repeats(), 1U) << "a2's answer says nothing about a1";
+  for (int trial = 0; trial < 200; ++trial) {
+    scheduler.OnEvents("a1", Batch("r-2/" + std::to_string(trial) + "/a1", 1, 1, true), now,
+                       effects);
+  }
+  EXPECT_EQ(repeats(), Scheduler::kClosingPerAgentMax);
 }
 
 TEST_F(SchedulerTest, TokensGrowOverRestarts) {
