@@ -25,7 +25,12 @@ prometheus::Counter* OneCounter(prometheus::Registry& registry, const std::strin
 }  // namespace
 
 Metrics::Metrics() : registry_(std::make_shared<prometheus::Registry>()) {
-  prometheus::Registry& registry = *registry_;
+  AddStates(*registry_);
+  AddCounters(*registry_);
+  AddGauges(*registry_);
+}
+
+void Metrics::AddStates(prometheus::Registry& registry) {
   auto& agents = BuildGauge()
                      .Name("labrack_controller_agents")
                      .Help("Agents that the controller knows, by the state of their session.")
@@ -53,6 +58,9 @@ Metrics::Metrics() : registry_(std::make_shared<prometheus::Registry>()) {
         catalog::TrialState::kCancelled}) {
     trials_[state] = &trials.Add({{"outcome", std::string(catalog::StateName(state))}});
   }
+}
+
+void Metrics::AddCounters(prometheus::Registry& registry) {
   stored_ = OneCounter(registry, "labrack_controller_events_stored_total",
                        "Events of assignments in the catalog.");
   duplicates_ = OneCounter(registry, "labrack_controller_events_duplicate_total",
@@ -80,6 +88,9 @@ Metrics::Metrics() : registry_(std::make_shared<prometheus::Registry>()) {
                .Help("Largest distance of a host's start from the common start, per trial.")
                .Register(registry)
                .Add({}, kSeconds);
+}
+
+void Metrics::AddGauges(prometheus::Registry& registry) {
   auto& queues = BuildGauge()
                      .Name("labrack_controller_queue_items")
                      .Help("Items that wait in the controller's bounded queues.")

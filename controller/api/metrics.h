@@ -45,6 +45,9 @@ class Metrics {
   std::string Text() const;  // text format 0.0.4
 
  private:
+  void AddStates(prometheus::Registry& registry);
+  void AddCounters(prometheus::Registry& registry);
+  void AddGauges(prometheus::Registry& registry);
   void SetRunState(const std::string& id, v1::RunState state);
   void CountTrial(const catalog::TrialRow& trial);
 

@@ -1,6 +1,6 @@
 // How long the clean-up of a cancelled trial may take, as the agents do it (agent/session):
 //
-//   stop --kStopToTearDown--> tear-down, timeouts.teardown + kUndoGrace
+//   stop --kStopToTerm, and of a tear-down that has begun its timeouts.teardown + kUndoGrace
 //        --> TERM --kTermToKill--> KILL --> --undo, timeouts.teardown + kUndoGrace
 //
 // Whoever waits less calls a clean-up that goes well a failure, and kills it half-way.
@@ -11,8 +11,8 @@
 
 namespace labrack::cli {
 
-// The agents' own limits; a test holds them against agent/session/held_trial.h.
-constexpr Nanoseconds kStopToTearDown = std::chrono::seconds(20);
+// The agents' own limits; a test holds them against agent/session.
+constexpr Nanoseconds kStopToTerm = std::chrono::seconds(70);
 constexpr Nanoseconds kTermToKill = std::chrono::seconds(10);
 constexpr Nanoseconds kUndoGrace = std::chrono::minutes(1);
 // The playbook's default, for a lab that runs none.
@@ -23,7 +23,7 @@ constexpr Nanoseconds kCleanUpMargin = std::chrono::seconds(10);
 // The whole of the above. A tear-down of zero means the default.
 constexpr Nanoseconds CleanUpLimit(Nanoseconds tear_down) {
   const Nanoseconds once = (tear_down > Nanoseconds(0) ? tear_down : kTearDownDefault) + kUndoGrace;
-  return kStopToTearDown + once + kTermToKill + once + kCleanUpMargin;
+  return kStopToTerm + once + kTermToKill + once + kCleanUpMargin;
 }
 inline Nanoseconds CleanUpLimit(const v1::PhaseTimeouts& timeouts) {
   return CleanUpLimit(Nanoseconds(timeouts.teardown()));

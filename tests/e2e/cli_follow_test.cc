@@ -12,6 +12,7 @@
 
 #include "agent/exec/run.h"
 #include "agent/session/held_trial.h"
+#include "agent/session/trial_cleaner.h"
 #include "controller/cli/clean_up.h"
 #include "controller/cli/follow.h"
 #include "proto/convert/convert.h"
@@ -25,7 +26,7 @@ using namespace std::chrono_literals;
 namespace fs = std::filesystem;
 
 // The agents' limits, said twice since controller/ knows nothing of agent/.
-static_assert(kStopToTearDown == session::kStopToTearDown);
+static_assert(kStopToTerm == session::kStopToTerm);
 static_assert(kTermToKill == session::kTermToKill);
 static_assert(kUndoGrace == session::kUndoGrace);
 static_assert(CleanUpLimit(10min) >= 2 * 10min, "a tear-down, and the undoing of one that hangs");
