@@ -56,7 +56,7 @@ std::string Head(const v1::Report& report, bool strict) {
 
 std::string Table(const v1::Report& report, Footnotes& footnotes) {
   const std::vector<const v1::ComparisonRow*> rows = ShownRows(report);
-  if (rows.empty()) return "No result: no trial is valid.\n\n";
+  if (rows.empty()) return "No result: " + NoRowsText(report) + ".\n\n";
   std::string text =
       "| cell | metric | stack | base | median | change | 95 % CI | verdict |\n"
       "|---|---|---|---:|---:|---:|---|---|\n";

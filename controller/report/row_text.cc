@@ -134,6 +134,11 @@ std::vector<const v1::ComparisonRow*> ShownRows(const v1::Report& report) {
   return ByCellAndMetric(shown);
 }
 
+std::string NoRowsText(const v1::Report& report) {
+  const bool none_same = report.has_test_run() && report.trials_valid() > 0;
+  return none_same ? "no cell is the same in both runs" : "no trial is valid";
+}
+
 Counts CountVerdicts(const v1::Report& report) {
   Counts counts;
   for (const v1::ComparisonRow& row : report.rows()) {

@@ -25,6 +25,9 @@ std::string CellTitle(const v1::ComparisonRow& row);
 // it, since each compared row has the base's median.
 std::vector<const v1::ComparisonRow*> ShownRows(const v1::Report& report);
 
+// Why there is no row: "no trial is valid", or that no cell was the same in both runs.
+std::string NoRowsText(const v1::Report& report);
+
 struct Counts {
   int better = 0;
   int worse = 0;

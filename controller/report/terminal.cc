@@ -352,7 +352,7 @@ std::string FormatReport(const v1::Report& report, const Style& style, bool stri
         {.row = row, .metric = row->metric(), .verdict = WithFootnote(*row, footnotes)});
   }
   std::string text = Head(report);
-  if (lines.empty()) text += "no result: no trial is valid\n";
+  if (lines.empty()) text += "no result: " + NoRowsText(report) + "\n";
   text += Rows(lines, report, style);
   text += Explanations(report, footnotes);
   text += HostRows(report, style);

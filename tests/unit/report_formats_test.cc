@@ -228,6 +228,17 @@ TEST(ReportFormatsTest, EmptyOneTrialAndAllInvalidHaveAForm) {
   EXPECT_THAT(FormatJunit(all_lost), HasSubstr("tests=\"18\" failures=\"0\" errors=\"18\""));
 }
 
+TEST(ReportFormatsTest, TwoRunsWithoutACommonCellAreNotCalledInvalidTrials) {
+  const v1::RunRecord base = CopyDay(1).Build();
+  v1::RunRecord test = base;
+  for (v1::PlannedCell& cell : *test.mutable_plan()->mutable_cells()) {
+    cell.mutable_disks()->set_count(4);
+  }
+  const v1::Report report = compare::MakeReport(base, &test);
+  EXPECT_THAT(FormatReport(report, Style()), HasSubstr("no result: no cell is the same in both"));
+  EXPECT_THAT(FormatMarkdown(report), HasSubstr("No result: no cell is the same in both runs."));
+}
+
 TEST(ReportFormatsTest, StrictTurnsInconclusiveIntoAFailure) {
   const v1::Report report = compare::MakeReport(CopyDay(3).Build(), nullptr);
   EXPECT_THAT(FormatReport(report, Style()), HasSubstr("PASSED"));
