@@ -6,6 +6,7 @@
 #include <map>
 #include <sys/resource.h>
 #include <sys/time.h>
+#include <unistd.h>
 
 #include <fmt/format.h>
 
@@ -102,7 +103,12 @@ v1::CpuUse Subtract(const v1::CpuUse& after, const v1::CpuUse& before) {
 }
 
 WindowMeter::Reading WindowMeter::Read() {
-  Reading reading{.cpu = ReadCpuUse(), .devices = {}};
+  Reading reading{.cpu = ReadCpuUse(), .host = std::nullopt, .devices = {}};
+  if (const Result<HostTicks> host = ReadHostTicks()) {
+    reading.host = *host;
+  } else {
+    note_ = "the host's load is not known: " + host.error().ToString();
+  }
   if (devices_.empty()) return reading;
   Result<std::vector<v1::DeviceUse>> devices = stack::ReadDeviceUse(devices_);
   if (devices) {
@@ -137,6 +143,12 @@ void WindowMeter::Fill(v1::StepResult& step) const {
   }
 }
 
+double WindowMeter::others_share() const {
+  if (!opened_ || !closed_ || !opened_->host || !closed_->host) return 0;
+  return OthersShare(*opened_->host, *closed_->host, Subtract(closed_->cpu, opened_->cpu).user_ns(),
+                     sysconf(_SC_CLK_TCK));
+}
+
 void AddDeviceWarnings(const v1::StepResult& step, const workload::BytesMoved& moved, bool cold,
                        std::vector<v1::Warning>& warnings) {
   if (step.devices().empty()) return;
@@ -166,7 +178,7 @@ void AddDeviceWarnings(const v1::StepResult& step, const workload::BytesMoved& m
   }
 }
 
-Result<CpuTimes> ReadCpuTimes(const std::filesystem::path& proc_stat) {
+Result<HostTicks> ReadHostTicks(const std::filesystem::path& proc_stat) {
   std::ifstream file(proc_stat);
   std::string word;
   std::array<std::uint64_t, 8> ticks{};  // user nice system idle iowait irq softirq steal
@@ -175,27 +187,29 @@ Result<CpuTimes> ReadCpuTimes(const std::filesystem::path& proc_stat) {
   if (!file || word != "cpu") {
     return Fail(Errc::kCorrupt, proc_stat.string(), "does not begin with the line `cpu`");
   }
-  CpuTimes times;
-  for (const std::uint64_t value : ticks) times.all += value;
-  times.idle = ticks[3] + ticks[4];
-  return times;
+  HostTicks host;
+  for (const std::uint64_t value : ticks) host.all += value;
+  host.user = ticks[0] + ticks[1];
+  return host;
 }
 
-double BusyShare(const CpuTimes& before, const CpuTimes& after) {
-  if (after.all <= before.all || after.idle < before.idle) return 0;
-  const double all = static_cast<double>(after.all - before.all);
-  return std::max(0.0, 1.0 - static_cast<double>(after.idle - before.idle) / all);
+double OthersShare(const HostTicks& before, const HostTicks& after, std::int64_t own_user_ns,
+                   std::int64_t ticks_per_second) {
+  if (after.all < before.all + kHostTicksMin || after.user < before.user) return 0;
+  const double own =
+      static_cast<double>(own_user_ns) * 1e-9 * static_cast<double>(ticks_per_second);
+  const double others = static_cast<double>(after.user - before.user) - own;
+  return std::max(0.0, others / static_cast<double>(after.all - before.all));
 }
 
-void AddHostWarnings(double busy_share, std::vector<v1::Warning>& warnings) {
-  if (busy_share <= kBusyShareMax) return;
+void AddHostWarnings(double others_share, std::vector<v1::Warning>& warnings) {
+  if (others_share <= kOthersShareMax) return;
   v1::Warning& warning = warnings.emplace_back();
   warning.set_code("LW303");
   warning.set_message(
-      fmt::format("the host was busy with something else: {:.0f} % of its "
-                  "processor time just before the measurement, when the trial did "
-                  "nothing",
-                  100 * busy_share));
+      fmt::format("the host was busy with something else: other programs used {:.0f} % of its "
+                  "processors while a step was measured",
+                  100 * others_share));
   warning.set_cure("keep other work off the host while a run goes on");
 }
 

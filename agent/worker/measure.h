@@ -19,6 +19,20 @@ namespace labrack::worker {
 v1::CpuUse ReadCpuUse();
 v1::CpuUse Subtract(const v1::CpuUse& after, const v1::CpuUse& before);
 
+// Processor time of the whole host since boot, in its ticks.
+struct HostTicks {
+  std::uint64_t all = 0;
+  std::uint64_t user = 0;  // of programs, not of the kernel for them
+};
+Result<HostTicks> ReadHostTicks(const std::filesystem::path& proc_stat = "/proc/stat");
+
+// The share of the host's processors that programs other than the worker and its children used. The
+// kernel's own work, which may be the stack's, is not told apart and does not count. 0 when less
+// than kHostTicksMin ticks have passed: such a window is too short to say.
+constexpr std::uint64_t kHostTicksMin = 50;
+double OthersShare(const HostTicks& before, const HostTicks& after, std::int64_t own_user_ns,
+                   std::int64_t ticks_per_second);
+
 // Takes readings when the window opens and closes. A reading that fails leaves the figures out and
 // a note.
 class WindowMeter {
@@ -30,11 +44,13 @@ class WindowMeter {
   void Close();
   // Fills in what the workload has not filled in itself.
   void Fill(v1::StepResult& step) const;
+  double others_share() const;  // see OthersShare
   const std::string& note() const { return note_; }
 
  private:
   struct Reading {
     v1::CpuUse cpu;
+    std::optional<HostTicks> host;
     std::vector<v1::DeviceUse> devices;
   };
   Reading Read();
@@ -50,17 +66,9 @@ class WindowMeter {
 void AddDeviceWarnings(const v1::StepResult& step, const workload::BytesMoved& moved, bool cold,
                        std::vector<v1::Warning>& warnings);
 
-// Processor time of the whole host, in ticks since boot.
-struct CpuTimes {
-  std::uint64_t all = 0;
-  std::uint64_t idle = 0;  // waiting for disks too
-};
-Result<CpuTimes> ReadCpuTimes(const std::filesystem::path& proc_stat = "/proc/stat");
-double BusyShare(const CpuTimes& before, const CpuTimes& after);
-
-// LW303: the host worked while the trial waited. (A load average would hold the trial before.)
-constexpr double kBusyShareMax = 0.25;
-void AddHostWarnings(double busy_share, std::vector<v1::Warning>& warnings);
+// LW303: other programs worked while this one was measured.
+constexpr double kOthersShareMax = 0.25;
+void AddHostWarnings(double others_share, std::vector<v1::Warning>& warnings);
 // LW305: `kept` says what could not be dropped from memory, and why; empty: nothing.
 void AddCacheWarning(const std::string& kept, std::vector<v1::Warning>& warnings);
 

@@ -258,24 +258,7 @@ Result<void> Trial::LayOut() {
 Result<void> Trial::Settle() {
   Result<void> synced = runtime::RunToCompletion(file_system_->SyncAll());
   if (!synced) return synced;
-  if (Result<void> sampled = SampleHost(); !sampled) return sampled;
   return stack_->Check();
-}
-
-// What the host does while nothing of the trial runs is somebody else's.
-Result<void> Trial::SampleHost() {
-  constexpr Nanoseconds kSample = std::chrono::milliseconds(250);  // 25 ticks of each processor
-  const Result<CpuTimes> before = ReadCpuTimes();
-  Result<void> slept =
-      runtime::RunToCompletion(env_.SleepUntil(Now() + kSample, &control_.cancel()));
-  if (!slept) return slept;
-  const Result<CpuTimes> after = ReadCpuTimes();
-  if (before && after) {
-    host_busy_share_ = BusyShare(*before, *after);
-  } else {
-    events_.Note("the host's load is not known: " + (before ? after : before).error().ToString());
-  }
-  return {};
 }
 
 Result<void> Trial::DropCaches() {
@@ -361,6 +344,7 @@ Result<void> Trial::RunStep(std::size_t step, const workload::StepInfo& info) {
   workload::StepOutcome outcome = workload_->RunStep(step, context);
   meter_->Close();
   meter_->Fill(outcome.result);
+  others_share_ = std::max(others_share_, meter_->others_share());
   if (!meter_->note().empty()) events_.Note(meter_->note());
   if (spool_error_ && outcome.status) outcome.status = std::unexpected(*spool_error_);
   Result<void> finished = FinishPhase(outcome.status);
@@ -420,7 +404,7 @@ void Trial::Collect() {
       const auto step = static_cast<std::size_t>(i);
       AddDeviceWarnings(result_.steps(i), moved_[step], workload_->WantsColdCache(step), warnings);
     }
-    AddHostWarnings(host_busy_share_, warnings);
+    AddHostWarnings(others_share_, warnings);
     AddCacheWarning(KeptThatCounts(), warnings);
     for (v1::Warning& warning : warnings) *result_.add_warnings() = std::move(warning);
     return stack_->Check();

@@ -62,7 +62,6 @@ class Trial {
   Result<void> Build();
   Result<void> LayOut();
   Result<void> Settle();
-  Result<void> SampleHost();
   Result<void> DropCaches();
 
   Result<void> RunSteps();
@@ -97,7 +96,7 @@ class Trial {
   std::unique_ptr<StackFileSystem> file_system_;
   std::unique_ptr<workload::Workload> workload_;
   std::unique_ptr<WindowMeter> meter_;
-  double host_busy_share_ = 0;
+  double others_share_ = 0;  // of the host's processors, in the step where it was largest
   stack::KeptInMemory kept_in_memory_;       // of the last time that caches were dropped
   std::vector<workload::BytesMoved> moved_;  // by step
 };

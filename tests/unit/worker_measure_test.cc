@@ -70,18 +70,22 @@ TEST(WindowMeter, KeepsNothingOfTheStepBefore) {
   EXPECT_FALSE(ended_before_it_measured.has_cpu());
 }
 
-TEST(HostLoad, IsTheShareOfTheTimeBetween) {
+TEST(HostLoad, IsWhatOtherProgramsUsed) {
   const std::filesystem::path file =
       std::filesystem::path(testing::TempDir()) / "labrack-proc-stat";
-  std::ofstream(file) << "cpu  100 0 50 800 40 0 10 0 0 0\ncpu0 1 2 3\n";
-  const Result<CpuTimes> times = ReadCpuTimes(file);
-  ASSERT_TRUE(times) << times.error().ToString();
-  EXPECT_EQ(times->all, 1000U);
-  EXPECT_EQ(times->idle, 840U);
-  EXPECT_DOUBLE_EQ(BusyShare({.all = 1000, .idle = 840}, {.all = 1100, .idle = 910}), 0.3);
-  EXPECT_EQ(BusyShare({.all = 1000, .idle = 840}, {.all = 1000, .idle = 840}), 0);
+  std::ofstream(file) << "cpu  100 20 50 780 40 0 10 0 0 0\ncpu0 1 2 3\n";
+  const Result<HostTicks> ticks = ReadHostTicks(file);
+  ASSERT_TRUE(ticks) << ticks.error().ToString();
+  EXPECT_EQ(ticks->all, 1000U);
+  EXPECT_EQ(ticks->user, 120U);
+  const HostTicks before{.all = 1000, .user = 120};
+  // 100 ticks, 40 of programs, of which the worker used a tenth of a second.
+  EXPECT_DOUBLE_EQ(OthersShare(before, {.all = 1100, .user = 160}, 100'000'000, 100), 0.3);
+  EXPECT_EQ(OthersShare(before, {.all = 1100, .user = 160}, 900'000'000, 100), 0);
+  EXPECT_EQ(OthersShare(before, {.all = 1049, .user = 160}, 0, 100), 0) << "too short to say";
+  EXPECT_EQ(OthersShare(before, before, 0, 100), 0);
   std::ofstream(file) << "nothing";
-  EXPECT_FALSE(ReadCpuTimes(file));
+  EXPECT_FALSE(ReadHostTicks(file));
   std::filesystem::remove(file);
   std::vector<v1::Warning> warnings;
   AddHostWarnings(0.1, warnings);
