@@ -142,7 +142,7 @@ void Agent::FindStrayDirectories() {
     if (is_held) continue;
     strays_.push_back({.directory = files.directory(),
                        .cleaner = {files, context_.worker_program, kStrayUndoMax}});
-    strays_.back().cleaner.Begin(now);
+    strays_.back().cleaner.Begin(now, TrialCleaner::Processes::kMaybe);
   }
 }
 

@@ -72,7 +72,8 @@ void HeldTrial::Start(TimePoint now) {
   row_.boot_id = context_.boot_id;
   if (ready) ready = MakeDirectory();
   if (ready) {
-    Result<WorkerProcess> started = WorkerProcess::Start(context_.worker_program, files_);
+    Result<WorkerProcess> started = WorkerProcess::Start(context_.worker_program, files_,
+                                                         worker::RunsPrograms(spec().workload()));
     if (started) {
       process_ = *std::move(started);
       stage_ = Stage::kRunning;
@@ -333,7 +334,7 @@ void HeldTrial::WorkerIsDead(std::string how, TimePoint now) {
   end_.how = std::move(how);
   end_.stop_reason = stop_reason_;
   stage_ = Stage::kUndoing;
-  cleaner_.Begin(now);
+  cleaner_.Begin(now, TrialCleaner::Processes::kMaybe);
   Wake(now);
 }
 
@@ -398,13 +399,19 @@ void HeldTrial::BecomeSealed() {
 
 // The result is there; the host is not free before the worker has ended, and nothing of it is left.
 void HeldTrial::StepSealed(TimePoint now) {
-  if (process_ && process_->Poll()) process_.reset();
+  if (process_) {
+    const std::optional<WorkerProcess::End> ended = process_->Poll();
+    ended_well_ =
+        ended && (ended->exit_code == worker::kExitOk || ended->exit_code == worker::kExitNotOk);
+    if (ended) process_.reset();
+  }
   if (process_) {
     if (!exit_limit_) exit_limit_ = now + kExitGrace;
     if (now >= *exit_limit_) KillWorker(now);
     return;
   }
-  cleaner_.Begin(now);
+  const bool none_left = ended_well_ && !worker::RunsPrograms(spec().workload());
+  cleaner_.Begin(now, none_left ? TrialCleaner::Processes::kNone : TrialCleaner::Processes::kMaybe);
   cleaner_.Step(now);
   Wake(cleaner_.next_step());
 }

@@ -28,6 +28,7 @@
 #include "agent/session/worker_process.h"
 #include "agent/telemetry/exporter.h"
 #include "agent/worker/frames.h"
+#include "agent/worker/programs.h"
 #include "agent/worker/trial_files.h"
 #include "labrack/v1/config.pb.h"
 #include "labrack/v1/worker.pb.h"
@@ -167,6 +168,7 @@ class HeldTrial {
   WorkerEnd end_;
   CleanUp clean_up_;
   TrialCleaner cleaner_;
+  bool ended_well_ = false;              // the worker went by itself, with its result
   std::optional<TimePoint> killed_at_;   // the first time
   std::optional<TimePoint> exit_limit_;  // of a worker that has sealed its result
   TimePoint retry_at_;

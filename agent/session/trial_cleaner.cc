@@ -22,8 +22,9 @@ bool HasSteps(const worker::TrialFiles& files) {
 
 }  // namespace
 
-void TrialCleaner::Begin(TimePoint now) {
+void TrialCleaner::Begin(TimePoint now, Processes processes) {
   if (stage_ != Stage::kIdle) return;
+  processes_ = processes;
   stage_ = Stage::kKilling;
   stage_limit_ = now + kUnkillableAfter;
   Step(now);
@@ -47,7 +48,8 @@ void TrialCleaner::Kill(TimePoint now) {
            now);
     return;
   }
-  const std::vector<exec::ProcessFacts> left = KillTrial(files_);
+  std::vector<exec::ProcessFacts> left;
+  if (processes_ == Processes::kMaybe) left = KillTrial(files_);
   if (left.empty()) {
     StartUndo(now);
   } else if (now >= stage_limit_) {
@@ -104,6 +106,7 @@ void TrialCleaner::StepUndo(TimePoint now) {
 void TrialCleaner::Failed(std::string left, TimePoint now) {
   if (left != left_) spdlog::warn("{}: not clean: {}", files_.directory().string(), left);
   left_ = std::move(left);
+  processes_ = Processes::kMaybe;
   ++attempts_;
   stage_ = Stage::kWaiting;
   next_step_ = now + (attempts_ < kCleanAttemptsMax ? kCleanRetry : kDirtyRetry);

@@ -32,7 +32,9 @@ class TrialCleaner {
   TrialCleaner(worker::TrialFiles files, std::filesystem::path worker_program, Nanoseconds limit)
       : files_(std::move(files)), worker_program_(std::move(worker_program)), limit_(limit) {}
 
-  void Begin(TimePoint now);
+  // kNone: it is known that no process of the trial is left, and none is looked for at first.
+  enum class Processes { kNone, kMaybe };
+  void Begin(TimePoint now, Processes processes);
   void Step(TimePoint now);
   // Step must be called then at the latest.
   TimePoint next_step() const { return next_step_; }
@@ -56,6 +58,7 @@ class TrialCleaner {
   worker::TrialFiles files_;
   std::filesystem::path worker_program_;
   Nanoseconds limit_;
+  Processes processes_ = Processes::kMaybe;
 
   Stage stage_ = Stage::kIdle;
   std::optional<WorkerProcess> process_;  // --undo

@@ -96,7 +96,7 @@ Result<WorkerProcess> WorkerProcess::Spawn(const worker::TrialFiles& files, exec
 }
 
 Result<WorkerProcess> WorkerProcess::Start(const std::filesystem::path& program,
-                                           const worker::TrialFiles& files) {
+                                           const worker::TrialFiles& files, bool own_cgroup) {
   // Locked before the fork, so that it is never seen unlocked while the worker lives.
   Result<Descriptor> lock = files.Lock();
   if (!lock) return std::unexpected(lock.error());
@@ -107,7 +107,8 @@ Result<WorkerProcess> WorkerProcess::Start(const std::filesystem::path& program,
   exec::SpawnOptions options;
   options.inherited_fds = {lock->get()};
   Descriptor group_processes;
-  if (const std::optional<exec::Cgroup> group = MakeCgroup(files)) {
+  const std::optional<exec::Cgroup> group = own_cgroup ? MakeCgroup(files) : std::nullopt;
+  if (group) {
     if (Result<Descriptor> opened = group->OpenProcesses()) group_processes = *std::move(opened);
     options.cgroup_fd = group_processes.get();
   }

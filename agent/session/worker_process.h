@@ -18,10 +18,10 @@ namespace labrack::session {
 
 class WorkerProcess {
  public:
-  // Starts `program --spec ... --dir ...` with its output in worker.log, in a cgroup of its own
-  // where one can be made.
+  // Starts `program --spec ... --dir ...` with its output in worker.log, with `own_cgroup` in a
+  // cgroup where one can be made. (Entering one waits for the kernel for tens of milliseconds.)
   static Result<WorkerProcess> Start(const std::filesystem::path& program,
-                                     const worker::TrialFiles& files);
+                                     const worker::TrialFiles& files, bool own_cgroup);
   // Starts `program --undo DIR`.
   static Result<WorkerProcess> StartUndo(const std::filesystem::path& program,
                                          const worker::TrialFiles& files);

@@ -26,6 +26,7 @@
 #include "agent/stack/undo_log.h"
 #include "agent/worker/control_server.h"
 #include "agent/worker/event_log.h"
+#include "agent/worker/programs.h"
 #include "agent/worker/trial.h"
 #include "agent/worker/trial_control.h"
 #include "agent/worker/trial_files.h"
@@ -36,7 +37,7 @@
 namespace labrack::worker {
 namespace {
 
-enum ExitCode { kExitOk = 0, kExitNotOk = 1, kExitUsage = 2, kExitBadSpec = 3 };
+enum ExitCode { kExitUsage = 2, kExitBadSpec = 3 };
 
 // How long what a trial has left running is killed before its stack is taken down all the same.
 constexpr Nanoseconds kLeftBehindWait = std::chrono::seconds(10);
@@ -201,7 +202,8 @@ int RunTrial(const Options& options) {
   const auto ring = [&server] { (*server)->Ring(); };
   EventLog events(*std::move(writer), MonotonicClock(), ring);
   // Whatever still runs of the trial would write on, and hold what is about to be taken down.
-  const auto end_all = [&files, &events] {
+  const auto end_all = [&files, &events, &assignment] {
+    if (!RunsPrograms(assignment.workload())) return;  // looking costs milliseconds
     const std::vector<exec::ProcessFacts> left =
         exec::EndFamily({.mark = std::string(exec::kTrialMark) + "=" + files.mark(),
                          .session = std::nullopt,

@@ -28,7 +28,10 @@ namespace labrack::worker {
 std::string TrialName(std::string_view assignment_id, std::uint64_t epoch);
 constexpr std::size_t kAssignmentIdMax = 200;  // so that the name above is one
 
-// How a worker ends that has no other way to say it.
+// How a worker ends: with a result that is good or says what went wrong, or where it has no other
+// way to say it.
+constexpr int kExitOk = 0;
+constexpr int kExitNotOk = 1;
 constexpr int kExitNoResult = 5;  // in its last line of worker.log it says why
 constexpr int kExitNoSpace = 6;   // likewise, and the log may have had no room either
 // The holder of worker.lock, by its own words. The number alone says nothing once it has ended:

@@ -624,7 +624,7 @@ TEST(WorkerProcessTest, KillingATrialDoesNotReachAnotherAgentsOfTheSameName) {
   for (const char* state : {"a", "b"}) {
     trials.emplace_back(temp.path() / state / "trial.1");
     std::filesystem::create_directories(trials.back().directory());
-    processes.push_back(WorkerProcess::Start(temp.path() / "worker", trials.back()).value());
+    processes.push_back(WorkerProcess::Start(temp.path() / "worker", trials.back(), true).value());
   }
   KillTrial(trials[0]);
   const bool has_cgroup = std::filesystem::exists(trials[0].cgroup());
@@ -680,7 +680,7 @@ class TrialCleanerTest : public testing::Test {
 
 TEST_F(TrialCleanerTest, TriesUntilItIsCleanAndKeepsTheUndoLogUntilThen) {
   TrialCleaner cleaner(files_, program_, seconds(10));
-  cleaner.Begin(now_);
+  cleaner.Begin(now_, TrialCleaner::Processes::kMaybe);
   for (int attempt = 1; attempt <= kCleanAttemptsMax + 2; ++attempt) {
     StepThrough(cleaner);
     EXPECT_EQ(Undone(), static_cast<std::uintmax_t>(attempt));
@@ -702,7 +702,7 @@ TEST_F(TrialCleanerTest, WhatTheTrialLeftRunningIsKilledBeforeAnythingIsUndone) 
   const Sleeper daemon(files_.mark());
   const Sleeper other(files_.mark() + "0");
   TrialCleaner cleaner(files_, program_, seconds(10));
-  cleaner.Begin(now_);
+  cleaner.Begin(now_, TrialCleaner::Processes::kMaybe);
   StepThrough(cleaner);
   EXPECT_TRUE(cleaner.clean());
   EXPECT_FALSE(daemon.lives());
@@ -714,7 +714,7 @@ TEST_F(TrialCleanerTest, NothingIsUndoneUnderALivingWorker) {
   const Sleeper child(files_.mark());
   Result<Descriptor> lock = files_.Lock();
   TrialCleaner cleaner(files_, program_, seconds(10));
-  cleaner.Begin(now_);
+  cleaner.Begin(now_, TrialCleaner::Processes::kMaybe);
   cleaner.Step(now_);
   EXPECT_FALSE(cleaner.clean());
   EXPECT_TRUE(child.lives());
@@ -728,7 +728,7 @@ TEST_F(TrialCleanerTest, NothingIsUndoneUnderALivingWorker) {
 TEST_F(TrialCleanerTest, AnUndoThatHangsIsKilledAtItsLimit) {
   std::ofstream(program_) << "#!/bin/sh\nexec sleep 60\n";
   TrialCleaner cleaner(files_, program_, seconds(10));
-  cleaner.Begin(now_);
+  cleaner.Begin(now_, TrialCleaner::Processes::kMaybe);
   cleaner.Step(now_);
   ASSERT_GE(cleaner.poll_fd(), 0);
   now_ += seconds(10) + kUndoGrace;
