@@ -180,7 +180,7 @@ class FullDiskTest : public AgentFixture {
     spec.mutable_stack()->mutable_host()->mutable_dir()->set_path(elsewhere_.string());
     v1::FilesWorkload& files = *spec.mutable_workload()->mutable_files();
     fields::FillDefaults(files);
-    files.set_files(300);
+    files.set_files(3000);
     files.set_fsync(true);
     return spec;
   }

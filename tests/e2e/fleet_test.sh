@@ -55,13 +55,13 @@ make_host() {
 on() {
   local host=$1
   shift
-  ip netns exec "$name-$host" "$@"
+  nsenter --net="/run/netns/$name-$host" "$@"
 }
 # Starts a daemon on a host; $! of a plain command is the daemon's own process id, which is what ends it.
 start() {
   local host=$1 log=$2
   shift 2
-  ip netns exec "$name-$host" "$@" >>"$work/$log" 2>&1 &
+  nsenter --net="/run/netns/$name-$host" "$@" >>"$work/$log" 2>&1 &
   pids+=("$!")
 }
 make_host lab 10.77.0.1
