@@ -48,9 +48,9 @@ make_host() {
   ip netns add "$name-$host"
   ip link add "$name$host" type veth peer name eth0 netns "$name-$host"
   ip link set "$name$host" master "$name" up
-  ip -n "$name-$host" addr add "$address/24" dev eth0
-  ip -n "$name-$host" link set eth0 up
-  ip -n "$name-$host" link set lo up
+  on "$host" ip addr add "$address/24" dev eth0
+  on "$host" ip link set eth0 up
+  on "$host" ip link set lo up
 }
 on() {
   local host=$1
