@@ -25,10 +25,10 @@ constexpr std::array<std::string_view, 3> kHostOptions{"cgroup", "ioscheduler", 
 
 // Engines that work on named files and on nothing else. The others reach hosts (net, nbd, rbd,
 // rados, gfapi, http), bare devices (sg, mtd, dev-dax, io_uring_cmd) or run what they are told.
-constexpr std::array<std::string_view, 18> kFileEngines{
+constexpr std::array<std::string_view, 17> kFileEngines{
     "cpuio",    "falloc",  "filecreate", "filedelete", "filestat", "ftruncate",
     "io_uring", "libaio",  "mmap",       "null",       "posixaio", "psync",
-    "pvsync",   "pvsync2", "splice",     "sync",       "vsync",    "windowsaio"};
+    "pvsync",   "pvsync2", "splice",     "sync",       "vsync"};
 
 std::string_view Trim(std::string_view text) {
   constexpr std::string_view kBlank = " \t\r";

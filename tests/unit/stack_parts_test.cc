@@ -120,7 +120,7 @@ TEST(FindMountTest, InAChrootTheRootIsInNoTableAndThePathSaysWhatItIs) {
       "40 27 0:22 / /proc rw,nosuid - proc proc rw\n"
       "41 27 254:0 /data /mnt rw - ext4 /dev/vda rw\n"
       "42 41 0:70 / /mnt/ram rw - tmpfs tmpfs rw\n";
-  EXPECT_EQ(FoundIn(kTable, "/work/state"), "none");
+  EXPECT_EQ(FoundIn(kTable, "/srv/state"), "none");
   EXPECT_EQ(FoundIn(kTable, "/proc/1"), "proc on /proc");
   EXPECT_EQ(FoundIn(kTable, "/mnt/x"), "/dev/vda on /mnt");
   EXPECT_EQ(FoundIn(kTable, "/mnt/ram/x"), "tmpfs on /mnt/ram");
