@@ -86,6 +86,7 @@ v1::Hello Agent::MakeHello() {
   hello.set_connection(connection_number_);
   hello.set_boot_id(context_.boot_id);
   hello.set_version(context_.inventory.agent_version());
+  hello.set_protocol(v1::PROTOCOL_VERSION_NEWEST);
   hello.set_machine_id(MachineId());
   *hello.mutable_inventory() = context_.inventory;
   told_inventory_ = context_.inventory;
@@ -144,6 +145,7 @@ void Agent::TakeMessages(TimePoint now) {
   for (InboxItem& item : inbox_->Take()) {
     if (!connection_ || item.connection != connection_->number()) continue;
     if (item.closed) {
+      if (item.not_served) windows_.Slow();
       DropConnection(item.reason, now);
     } else {
       Handle(item.message, now);
@@ -190,6 +192,16 @@ void Agent::Handle(const v1::ControllerMessage& message, TimePoint now) {
 }
 
 void Agent::HandleWelcome(const v1::Welcome& welcome, TimePoint now) {
+  if (welcome.protocol() != v1::PROTOCOL_VERSION_NEWEST) {
+    windows_.Slow();
+    DropConnection(
+        fmt::format("the controller (labrack {}) answers in protocol {}, this agent "
+                    "(labrack {}) speaks {}: upgrade the older one of the two",
+                    welcome.version(), welcome.protocol(), context_.inventory.agent_version(),
+                    static_cast<int>(v1::PROTOCOL_VERSION_NEWEST)),
+        now);
+    return;
+  }
   welcome_ = true;
   ever_welcome_ = true;
   last_loss_.clear();

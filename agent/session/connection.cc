@@ -217,6 +217,7 @@ void Connection::OnDone(const grpc::Status& status) {
   item.connection = number_;
   item.closed = true;
   item.reason = status.ok() ? "the controller ended the session" : status.error_message();
+  item.not_served = status.error_code() == grpc::StatusCode::UNIMPLEMENTED;
   if (item.reason.empty()) item.reason = "status " + std::to_string(status.error_code());
   inbox_.Push(std::move(item));
   // The last thing: the owner may destroy it from now on.

@@ -20,6 +20,7 @@ struct InboxItem {
   v1::ControllerMessage message;
   bool closed = false;  // the connection is over, and why
   std::string reason;
+  bool not_served = false;  // the other side does not speak our protocol
 };
 
 // Thread-safe.

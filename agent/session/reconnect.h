@@ -19,6 +19,8 @@ class ReconnectWindows {
   // A connection stood: the next loss begins with a window of this length again (as the controller
   // told; 0: kFirst).
   void Reset(Nanoseconds first);
+  // The controller does not want us as we are: nothing is to be had by asking often.
+  void Slow() { window_ = kLongest; }
   // How long to wait from now until the next attempt.
   Nanoseconds Next();
 

@@ -6,6 +6,7 @@
 #include <spdlog/spdlog.h>
 
 #include "controller/api/brain.h"
+#include "storage/base/version.h"
 
 namespace labrack::api {
 namespace {
@@ -146,6 +147,8 @@ void Brain::Welcome(std::uint64_t session_id, const v1::Hello& hello) {
   const run::Scheduler::Diff diff = scheduler_.OnHello(hello.agent_id(), hello, Now(), from_diff);
   run::Command command{.agent_id = hello.agent_id(), .message = {}};
   v1::Welcome& welcome = *command.message.mutable_welcome();
+  welcome.set_protocol(hello.protocol());
+  welcome.set_version(std::string(Version()));
   welcome.set_session_id(std::to_string(controller_epoch_) + "-" + std::to_string(session_id));
   welcome.set_controller_epoch(controller_epoch_);
   welcome.set_heartbeat_ns(roster_.heartbeat().count());

@@ -6,6 +6,7 @@
 #include <google/protobuf/util/message_differencer.h>
 
 #include "storage/base/session_limits.h"
+#include "storage/base/version.h"
 
 namespace labrack::fleet {
 namespace {
@@ -73,6 +74,27 @@ void Roster::Remember(catalog::AgentRow row) {
   agent.heard_at = awake_;
 }
 
+namespace {
+
+// Refused agents keep what they hold and come back, so that an upgrade is all that is needed.
+grpc::Status CheckProtocol(const v1::Hello& hello) {
+  const std::uint32_t spoken = hello.protocol();
+  const bool too_old = spoken < v1::PROTOCOL_VERSION_OLDEST_SERVED;
+  if (!too_old && spoken <= v1::PROTOCOL_VERSION_NEWEST) return grpc::Status::OK;
+  const std::string served = v1::PROTOCOL_VERSION_OLDEST_SERVED == v1::PROTOCOL_VERSION_NEWEST
+                                 ? std::to_string(v1::PROTOCOL_VERSION_NEWEST)
+                                 : std::to_string(v1::PROTOCOL_VERSION_OLDEST_SERVED) + " to " +
+                                       std::to_string(v1::PROTOCOL_VERSION_NEWEST);
+  return {grpc::StatusCode::UNIMPLEMENTED,
+          "agent `" + hello.agent_id() + "` (labrack " + hello.version() + ") speaks protocol " +
+              std::to_string(spoken) + ", this controller (labrack " + std::string(Version()) +
+              ") speaks " + served + ": upgrade the " +
+              (too_old ? "agent" : "controller, which goes before its agents") +
+              "; the agent keeps its trials and results until then"};
+}
+
+}  // namespace
+
 Roster::Admission Roster::Hello(std::uint64_t session_id, const v1::Hello& hello,
                                 const std::string& peer) {
   Admission admission;
@@ -82,6 +104,8 @@ Roster::Admission Roster::Hello(std::uint64_t session_id, const v1::Hello& hello
                             "` is not of the form [A-Za-z0-9][A-Za-z0-9._-]{0,62}"};
     return admission;
   }
+  admission.status = CheckProtocol(hello);
+  if (!admission.status.ok()) return admission;
   const auto found = agents_.find(hello.agent_id());
   if (found == agents_.end() && agents_.size() >= kAgentsMax) {
     admission.status = {grpc::StatusCode::RESOURCE_EXHAUSTED,

@@ -177,6 +177,46 @@ TEST_F(AgentTest, TheClocksFiguresOfAResultStayWhenItIsSentAgain) {
   ExpectClosed(spec);
 }
 
+// What a controller of another version does not take is kept for the one that will.
+TEST_F(AgentTest, RefusedForItsProtocolItKeepsItsResultsAndAsksRarely) {
+  StartAgent();
+  ASSERT_TRUE(WaitForHello(1)) << Log();
+  controller_.set_acknowledge(false);
+  const v1::AssignmentSpec spec = StreamOnDirectory("run-1/0/st-01", kEpoch + 1);
+  EXPECT_EQ(Assign(spec, "c1").result(), v1::COMMAND_RESULT_OK);
+  ASSERT_TRUE(WaitForResult()) << Log();
+
+  controller_.Stop();
+  controller_.set_refusal({grpc::StatusCode::UNIMPLEMENTED, "upgrade the controller"});
+  controller_.Start();
+  ASSERT_TRUE(WaitForHello(2)) << Log();
+  std::this_thread::sleep_for(seconds(3));
+  // One more may fall into the beginning of its long window; windows of a second would make more.
+  EXPECT_LE(controller_.heard().hellos.size(), 3U);
+  EXPECT_NE(Log().find("upgrade the controller"), std::string::npos) << Log();
+  EXPECT_FALSE(agent_->Wait(Nanoseconds(0))) << Log();
+  agent_->Signal(SIGTERM);
+  EXPECT_EQ(agent_->Wait(seconds(5)), 0) << Log();
+
+  // Answered in words that it does not know, it says so and goes.
+  controller_.set_refusal(grpc::Status::OK);
+  controller_.set_protocol(v1::PROTOCOL_VERSION_NEWEST + 1);
+  StartAgent();
+  EXPECT_TRUE(WaitUntil(seconds(10), [&] {
+    return Log().find("(labrack 9.9) answers in protocol 2") != std::string::npos;
+  })) << Log();
+  agent_->Signal(SIGTERM);
+  EXPECT_EQ(agent_->Wait(seconds(5)), 0) << Log();
+
+  controller_.set_protocol(v1::PROTOCOL_VERSION_NEWEST);
+  controller_.ForgetEvents();
+  StartAgent();
+  ASSERT_TRUE(WaitForResult()) << Log();
+  EXPECT_EQ(controller_.heard().result()->measurement().outcome(), v1::OUTCOME_OK);
+  ExpectWholeHistory();
+  ExpectClosed(spec);
+}
+
 TEST_F(AgentTest, AWorkerKilledInMeasureIsACrashWithItsSignal) {
   StartAgent();
   ASSERT_TRUE(WaitForHello(1)) << Log();

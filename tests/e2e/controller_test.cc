@@ -213,6 +213,22 @@ TEST_F(ControllerTest, TwoMachinesWithOneIdAreAConflict) {
   EXPECT_EQ(fleet_->online_count(), 1U) << "the first stays attached";
 }
 
+TEST_F(ControllerTest, AnAgentOfANewerProtocolIsRefusedAndTheOthersWork) {
+  StartController();
+  AddAgents(1);
+  sim::SimAgentOptions newer = AgentOptions("st-new");
+  newer.protocol = v1::PROTOCOL_VERSION_NEWEST + 1;
+  sim::SimFleet other;
+  other.Add(std::move(newer));
+  for (int i = 0; i < 200 && other.history().refusals < 2; ++i) {
+    std::this_thread::sleep_for(milliseconds(20));
+  }
+  EXPECT_GE(other.history().refusals, 2U) << "it comes back, until somebody upgrades";
+  EXPECT_THAT(other.history().last_refusal, HasSubstr("upgrade the controller"));
+  EXPECT_EQ(other.online_count(), 0U);
+  EXPECT_EQ(fleet_->online_count(), 1U);
+}
+
 TEST_F(ControllerTest, ANewerIncarnationReplacesTheOldSession) {
   StartController();
   AddAgents(1);

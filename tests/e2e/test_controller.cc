@@ -87,6 +87,16 @@ void TestController::SendWant(const v1::AssignmentSpec& spec, v1::WantKind want,
   Send(message);
 }
 
+void TestController::set_refusal(grpc::Status status) {
+  const std::lock_guard lock(mutex_);
+  refusal_ = std::move(status);
+}
+
+void TestController::set_protocol(std::uint32_t protocol) {
+  const std::lock_guard lock(mutex_);
+  protocol_ = protocol;
+}
+
 void TestController::set_acknowledge(bool acknowledge) {
   const std::lock_guard lock(mutex_);
   acknowledge_ = acknowledge;
@@ -121,6 +131,13 @@ grpc::Status TestController::Session(
   v1::AgentMessage message;
   while (stream->Read(&message)) {
     const std::lock_guard lock(mutex_);
+    if (!refusal_.ok()) {
+      heard_.hellos.push_back(message.hello());
+      changed_.notify_all();
+      stream_ = nullptr;
+      context_ = nullptr;
+      return refusal_;
+    }
     Take(message);
     changed_.notify_all();
   }
@@ -139,6 +156,8 @@ void TestController::Take(const v1::AgentMessage& message) {
       heard_.hellos.push_back(message.hello());
       v1::Welcome& welcome = *answer.mutable_welcome();
       welcome.set_session_id("s");
+      welcome.set_protocol(protocol_);
+      welcome.set_version("9.9");
       welcome.set_controller_epoch(epoch_);
       welcome.set_heartbeat_ns(Nanoseconds(std::chrono::milliseconds(200)).count());
       welcome.set_reconnect_window_ns(Nanoseconds(std::chrono::milliseconds(100)).count());

@@ -33,6 +33,9 @@ class TestController final : public v1::Fleet::Service {
   void Send(const v1::ControllerMessage& message);
   void SendAssign(const v1::AssignmentSpec& spec, const std::string& command_id);
   void SendWant(const v1::AssignmentSpec& spec, v1::WantKind want, const std::string& reason);
+  // From the next session on: refuses with this, or answers in that protocol.
+  void set_refusal(grpc::Status status);
+  void set_protocol(std::uint32_t protocol);
   // Acknowledges what comes, or not.
   void set_acknowledge(bool acknowledge);
   void set_epoch(std::uint64_t epoch) { epoch_ = epoch; }
@@ -76,6 +79,8 @@ class TestController final : public v1::Fleet::Service {
   std::condition_variable changed_;
   Heard heard_;
   bool acknowledge_ = true;
+  grpc::Status refusal_;
+  std::uint32_t protocol_ = v1::PROTOCOL_VERSION_NEWEST;
   std::uint64_t epoch_ = 1;
   Nanoseconds clock_offset_ = kClockOffset;
   std::map<std::string, std::uint64_t> durable_;  // by assignment

@@ -200,6 +200,7 @@ void SimFleet::Agent::SendHello() {
   hello->set_connection(connection_);
   hello->set_boot_id("sim");
   hello->set_version("0.1.0");
+  hello->set_protocol(options_.protocol);
   hello->set_machine_id(options_.machine_id);
   hello->set_controller_epoch_seen(epoch_seen_);
   *hello->mutable_inventory() = MakeInventory(options_);

@@ -33,6 +33,7 @@ struct SimAgentOptions {
   std::shared_ptr<grpc::ChannelCredentials> credentials;  // null: plain
   std::string target_name;  // expected name in the controller's certificate
   std::uint64_t incarnation = 1;
+  std::uint32_t protocol = v1::PROTOCOL_VERSION_NEWEST;
   Nanoseconds step_time = std::chrono::milliseconds(2);   // of each measured step
   Nanoseconds reconnect = std::chrono::milliseconds(50);  // window of the first try
   Seed seed{1};

@@ -7,6 +7,7 @@
 #include "controller/fleet/identity.h"
 #include "controller/fleet/roster.h"
 #include "storage/base/session_limits.h"
+#include "storage/base/version.h"
 
 namespace labrack::fleet {
 namespace {
@@ -25,6 +26,8 @@ class RosterTest : public testing::Test {
     hello.set_incarnation(incarnation);
     hello.set_connection(connection);
     hello.set_machine_id(machine);
+    hello.set_version("0.0.7");
+    hello.set_protocol(v1::PROTOCOL_VERSION_NEWEST);
     return hello;
   }
   void Attach(std::uint64_t session, const std::string& id) {
@@ -65,6 +68,28 @@ TEST_F(RosterTest, SilenceMakesAnAgentSuspectAndThenOffline) {
   EXPECT_EQ(StateOf("a"), AgentState::kOffline);
   EXPECT_FALSE(roster_.Look("a").connected);
   EXPECT_TRUE(roster_.Look("a").away);
+}
+
+TEST_F(RosterTest, AnotherProtocolIsRefusedWithBothVersionsAndWhatToDo) {
+  v1::Hello hello = MakeHello("a");
+  hello.set_protocol(v1::PROTOCOL_VERSION_NEWEST + 1);
+  Roster::Admission admission = roster_.Hello(1, hello);
+  EXPECT_EQ(admission.status.error_code(), grpc::StatusCode::UNIMPLEMENTED);
+  EXPECT_THAT(admission.status.error_message(),
+              testing::AllOf(testing::HasSubstr("`a` (labrack 0.0.7) speaks protocol 2"),
+                             testing::HasSubstr("this controller (labrack " +
+                                                std::string(Version()) + ") speaks 1"),
+                             testing::HasSubstr("upgrade the controller")));
+  hello.set_protocol(v1::PROTOCOL_VERSION_OLDEST_SERVED - 1);
+  admission = roster_.Hello(2, hello);
+  EXPECT_EQ(admission.status.error_code(), grpc::StatusCode::UNIMPLEMENTED);
+  EXPECT_THAT(admission.status.error_message(), testing::HasSubstr("upgrade the agent"));
+  EXPECT_EQ(roster_.Find("a"), nullptr) << "it has never been here";
+
+  // A refusal does not touch the session that there is.
+  Attach(3, "a");
+  EXPECT_FALSE(roster_.Hello(4, hello).status.ok());
+  EXPECT_EQ(StateOf("a"), AgentState::kOnline);
 }
 
 TEST_F(RosterTest, AClosedStreamIsSuspectForAWhile) {
