@@ -392,6 +392,25 @@ TEST_F(AgentTest, LiveCountsAreScrapedWhileAStepRuns) {
   ASSERT_TRUE(WaitForResult()) << Log();
 }
 
+// Prometheus adds up what the two agents have shown.
+TEST_F(AgentTest, WhatAnAgentHasCountedIsNotCountedByTheNextOne) {
+  StartAgent();
+  ASSERT_TRUE(WaitForHello(1)) << Log();
+  const v1::AssignmentSpec spec = StreamOnDirectory("run-1/0/st-01", kEpoch + 1);
+  EXPECT_EQ(Assign(spec, "c1").result(), v1::COMMAND_RESULT_OK);
+  ASSERT_TRUE(WaitForResult()) << Log();
+  agent_->Signal(SIGKILL);
+  ASSERT_TRUE(agent_->Wait(seconds(5)));
+  StartAgent();
+  ASSERT_TRUE(WaitForHello(2)) << Log();
+  httplib::Client client("http://" + controller_.heard().hellos[1].inventory().metrics_address());
+  const httplib::Result metrics = client.Get("/metrics");
+  ASSERT_TRUE(metrics);
+  EXPECT_LE(MetricOf(metrics->body, "labrack_io_ops_total{op=\"write\""), 0);
+  EXPECT_LE(MetricOf(metrics->body, "labrack_trials_total{outcome=\"ok\""), 0);
+  ExpectClosed(spec);
+}
+
 TEST_F(AgentTest, AWrongConfigurationIsShownWithItsPlace) {
   const std::filesystem::path config = temp_.path() / "bad.yaml";
   std::ofstream(config) << "controller: 192.0.2.1:7481\nstate: " << state_.string() << "\n";
