@@ -1,12 +1,14 @@
-// The one file that knows Boost.Process. What 1.81 does wrong for us, and the answer:
-//   - its pipes have no close-on-exec, so that a process that is started at the same moment keeps a
-//     write end and the reader never sees the end: we hand over descriptors of our own, and the
-//     child marks everything from 3 up close-on-exec (close_range) before exec;
-//   - ~child() kills and then waits without bound; wait_for() swaps the handler of SIGCHLD for the
-//     whole process; there is no rusage: we detach at once, and wait by pidfd and wait4;
-//   - a failed exec may leave a zombie (its waitpid does not wait): ReapFailed;
+// The one file that knows Boost.Process (v2 of 1.81). What it does wrong for us, and the answer:
+//   - its default launcher forks: a copy of an agent's page tables for a process that lives for
+//     microseconds is 3 ms of processor time. The vfork launcher starts nothing but our Execute,
+//     which makes the new process ready and executes the program itself; the launcher's own
+//     code behind it would run exit handlers in the memory that both still share;
+//   - notify_fork in the child closes the epoll descriptor of the context in shared memory: each
+//     start has a context of its own, without a reactor as yet;
+//   - its handle throws where no pidfd is to be had, kills a process that it loses, and knows no
+//     rusage: the pid is taken from the launcher, the handle detached; we wait by pidfd and wait4;
 //   - nothing resets signals or leaves the process group: Prepare does, in the child.
-// Between fork and exec only async-signal-safe calls are made; all memory is laid out before.
+// Between vfork and exec only async-signal-safe calls are made; all memory is laid out before.
 #include "agent/exec/child.h"
 
 #include <algorithm>
@@ -16,17 +18,16 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
-#include <thread>
 #include <unistd.h>
 
-#include <boost/process/args.hpp>
-#include <boost/process/child.hpp>
-#include <boost/process/exe.hpp>
-#include <boost/process/extend.hpp>
+#include <boost/asio/io_context.hpp>
+#include <boost/process/v2/posix/vfork_launcher.hpp>
+#include <boost/process/v2/process.hpp>
 
 #include "agent/exec/family.h"
 #include "agent/exec/program.h"
@@ -39,18 +40,17 @@
 namespace labrack::exec {
 namespace {
 
-namespace bp = boost::process;
+namespace bp = boost::process::v2;
 
 constexpr int kFirstOwnDescriptor = 3;
-constexpr Nanoseconds kReapFailedMax = std::chrono::seconds(1);
 
-// A step of Prepare that failed; plain data, since it crosses fork.
+// A step between vfork and exec that failed; plain data, since the child writes it.
 struct ChildFailure {
   const char* call = nullptr;
   int error_number = 0;
 };
 
-// Everything that the child needs between fork and exec.
+// Everything that the child needs between vfork and exec.
 struct Layout {
   int input_fd = -1;
   int output_fd = -1;
@@ -97,8 +97,8 @@ ChildFailure Prepare(const Layout& layout) {
   return {};
 }
 
-// Boost's own error pipe would land on 0, 1 or 2 if we had them closed, and Prepare would overwrite
-// it.
+// A descriptor that is handed over would land on 0, 1 or 2 if we had them closed, and Prepare would
+// overwrite it.
 Result<void> HoldStandardDescriptors() {
   static const int error_number = [] {
     for (int fd = open("/dev/null", O_RDWR);; fd = open("/dev/null", O_RDWR)) {
@@ -151,46 +151,74 @@ class SignalsBlocked {
   sigset_t before_;
 };
 
-// The child of a failed exec exits at once; Boost may have reaped it already (ECHILD).
-void ReapFailed(pid_t pid) {
+// Where the child leaves its failure. Shared by a mapping, since vfork is a fork under
+// ThreadSanitizer.
+class SharedFailure {
+ public:
+  SharedFailure()
+      : mapped_(mmap(nullptr, sizeof(ChildFailure), PROT_READ | PROT_WRITE,
+                     MAP_SHARED | MAP_ANONYMOUS, -1, 0)) {
+    if (valid()) new (mapped_) ChildFailure();
+  }
+  ~SharedFailure() {
+    if (valid()) munmap(mapped_, sizeof(ChildFailure));
+  }
+  SharedFailure(const SharedFailure&) = delete;
+  SharedFailure& operator=(const SharedFailure&) = delete;
+
+  bool valid() const { return mapped_ != MAP_FAILED; }
+  ChildFailure& operator*() const { return *static_cast<ChildFailure*>(mapped_); }
+
+ private:
+  void* mapped_;
+};
+
+// An initializer of Boost's; the child's whole life until the program runs.
+struct Execute {
+  const Layout& layout;
+  char* const* environment;
+  ChildFailure& failure;
+
+  template <typename Launcher>
+  bp::error_code on_exec_setup(Launcher&, const bp::filesystem::path& program,
+                               const char* const*& words) {
+    failure = Prepare(layout);
+    if (failure.call == nullptr) {
+      execve(program.c_str(), const_cast<char* const*>(words), environment);
+      failure = {"start", errno};
+    }
+    _exit(EXIT_FAILURE);
+  }
+};
+
+void KillAndReap(pid_t pid) {
   if (pid <= 0) return;
-  const TimePoint until = MonotonicClock().Now() + kReapFailedMax;
-  while (MonotonicClock().Now() < until) {
-    const pid_t reaped = waitpid(pid, nullptr, WNOHANG);
-    if (reaped != 0 && !(reaped < 0 && errno == EINTR)) return;
-    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  kill(pid, SIGKILL);
+  while (waitpid(pid, nullptr, 0) < 0 && errno == EINTR) {
   }
 }
 
-// Starts the process; `program` and `words` are laid out by the caller. The pid, or the error.
-Result<pid_t> Launch(const std::string& program, std::vector<std::string> arguments,
+// Starts the process; `program` and `arguments` are laid out by the caller. The pid, or the error.
+// Returns when the program runs: vfork holds the caller until then.
+Result<pid_t> Launch(const std::string& program, const std::vector<std::string>& arguments,
                      const Layout& layout, EnvironmentBlock& environment) {
-  std::error_code code;
-  std::string failed_call = "start";
-  pid_t failed_pid = -1;
+  const SharedFailure failure;
+  if (!failure.valid()) return FailErrno("mmap", program);
+  bp::posix::vfork_launcher launcher;
+  boost::system::error_code code;
   try {
-    bp::child started(
-        bp::exe = program, bp::args = std::move(arguments), code,
-        bp::extend::on_setup = [&](auto& executor) { executor.env = environment.pointers(); },
-        bp::extend::on_exec_setup =
-            [&](auto& executor) {
-              const ChildFailure failure = Prepare(layout);
-              if (failure.call == nullptr) return;
-              executor.set_error(std::error_code(failure.error_number, std::system_category()),
-                                 failure.call);
-              _exit(EXIT_FAILURE);
-            },
-        bp::extend::on_error = [&](auto& executor,
-                                   const std::error_code&) { failed_pid = executor.pid; });
-    const pid_t pid = started.id();
+    boost::asio::io_context context;
+    auto started = launcher(context.get_executor(), code, bp::filesystem::path(program), arguments,
+                            Execute{layout, environment.pointers(), *failure});
     started.detach();
-    if (!code) return pid;
-  } catch (const std::exception& exception) {  // bad_alloc and the like of the library
-    ReapFailed(failed_pid);
-    return Fail(Errc::kInternal, program, exception.what());
+  } catch (const std::exception& exception) {  // no descriptor or memory left, of the library's
+    KillAndReap(launcher.pid);
+    return Fail(Errc::kExhausted, program, exception.what());
   }
-  ReapFailed(failed_pid);
-  return std::unexpected(Error::FromErrno(code.value(), failed_call, program));
+  if (launcher.pid <= 0) return std::unexpected(Error::FromErrno(code.value(), "vfork", program));
+  if ((*failure).call == nullptr) return launcher.pid;
+  KillAndReap(launcher.pid);
+  return std::unexpected(Error::FromErrno((*failure).error_number, (*failure).call, program));
 }
 
 v1::CpuUse CpuOf(const rusage& use) {
@@ -250,7 +278,7 @@ Result<void> CheckCommand(const Command& command) {
   return {};
 }
 
-// Boost reports a missing directory and a missing program alike, as the program's.
+// A missing directory is not told as a missing program.
 Result<void> CheckDirectory(const Command& command) {
   std::error_code ignored;
   if (command.directory.empty() || std::filesystem::is_directory(command.directory, ignored)) {
@@ -353,6 +381,15 @@ bool Child::HasEnded() const {
   if (status_) return true;
   pollfd entry{.fd = pidfd_.get(), .events = POLLIN, .revents = 0};
   return poll(&entry, 1, 0) > 0;
+}
+
+std::optional<int> Child::PeekExitCode() const {
+  if (status_) return status_->signal == 0 ? std::optional<int>(status_->exit_code) : std::nullopt;
+  siginfo_t info{};
+  const auto pidfd = static_cast<id_t>(pidfd_.get());
+  if (waitid(P_PIDFD, pidfd, &info, WEXITED | WNOHANG | WNOWAIT) != 0) return std::nullopt;
+  if (info.si_pid == 0 || info.si_code != CLD_EXITED) return std::nullopt;
+  return info.si_status;
 }
 
 Result<std::optional<ExitStatus>> Child::Poll() {

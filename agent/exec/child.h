@@ -54,6 +54,8 @@ class Child {
   Result<std::optional<ExitStatus>> Poll();
   // Whether it has ended; does not reap it.
   bool HasEnded() const;
+  // The exit code of a process that has ended by itself; does not reap it.
+  std::optional<int> PeekExitCode() const;
   // Waits for the end. kTimedOut at `until` (of MonotonicClock); the process then still runs.
   Result<ExitStatus> WaitUntil(TimePoint until);
 

@@ -50,6 +50,13 @@ exec::Family FamilyOf(const worker::TrialFiles& files) {
           .above = std::nullopt};
 }
 
+// A worker that reached its own end has ended what it had started; looking for more costs a look at
+// every process of the host.
+bool EndedInOrder(const exec::Child& child) {
+  const std::optional<int> code = child.PeekExitCode();
+  return code == worker::kExitOk || code == worker::kExitNotOk;
+}
+
 void KillSession(int session) {
   exec::KillFamily({.mark = "", .session = session, .above = std::nullopt});
 }
@@ -147,7 +154,7 @@ void WorkerProcess::Identify() {
 std::optional<WorkerProcess::End> WorkerProcess::Poll() {
   if (child_) {
     // What it has left running goes with it; before it is reaped, as long as the number is its own.
-    if (child_->HasEnded()) KillSession(child_->pid());
+    if (child_->HasEnded() && !EndedInOrder(*child_)) KillSession(child_->pid());
     Result<std::optional<exec::ExitStatus>> status = child_->Poll();
     if (!status) return End{.exit_code = -1, .how = status.error().ToString()};
     if (!*status) return std::nullopt;

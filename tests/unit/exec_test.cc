@@ -3,6 +3,7 @@
 #include <chrono>
 #include <fcntl.h>
 #include <fstream>
+#include <poll.h>
 #include <signal.h>
 #include <sys/stat.h>
 #include <thread>
@@ -279,6 +280,22 @@ TEST(ChildTest, WaitIsBoundedAndADestroyedChildLivesOnAndIsReapedLater) {
   std::this_thread::sleep_for(milliseconds(300));
   EXPECT_TRUE(RunOk(Shell("true")).ok());
   EXPECT_FALSE(Exists(pid));
+}
+
+TEST(ChildTest, TheExitCodeIsSeenBeforeTheProcessIsReaped) {
+  const Result<Child> exits = Child::Spawn(Shell("exit 3"), {});
+  const Result<Child> dies = Child::Spawn(Shell("kill -9 $$"), {});
+  Result<Child> lives = Child::Spawn(Shell("exec sleep 60"), {});
+  ASSERT_TRUE(exits && dies && lives);
+  EXPECT_EQ(lives->PeekExitCode(), std::nullopt);
+  for (const Child* child : {&*exits, &*dies}) {
+    pollfd ended{.fd = child->pidfd(), .events = POLLIN, .revents = 0};
+    ASSERT_EQ(poll(&ended, 1, 10'000), 1);
+  }
+  EXPECT_EQ(exits->PeekExitCode(), 3);
+  EXPECT_EQ(exits->PeekExitCode(), 3);
+  EXPECT_EQ(dies->PeekExitCode(), std::nullopt);
+  EXPECT_TRUE(lives->KillGroup());
 }
 
 // A thread stands for a caller that ends without a word.
