@@ -152,6 +152,10 @@ std::optional<ProcessFacts> ReadProcess(pid_t pid) {
   return facts;
 }
 
+Family TrialFamily(const std::string& mark, std::optional<pid_t> above) {
+  return {.mark = std::string(kTrialMark) + "=" + mark, .session = std::nullopt, .above = above};
+}
+
 std::vector<ProcessFacts> MembersOf(const Family& family) { return Snapshot(family).Members(); }
 
 std::vector<ProcessFacts> KillFamily(const Family& family) {

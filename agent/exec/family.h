@@ -28,6 +28,8 @@ struct Family {
   std::optional<pid_t> session;  // its first process' number
   std::optional<pid_t> above;    // everything below this process, itself excluded
 };
+// What carries this value of kTrialMark.
+Family TrialFamily(const std::string& mark, std::optional<pid_t> above = std::nullopt);
 
 struct ProcessFacts {
   pid_t pid = -1;

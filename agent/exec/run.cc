@@ -35,20 +35,15 @@ Result<Pipe> MakePipe() {
   return pipe;
 }
 
-// In the environment of a command, by which what it has started is found. No two are the same on a
-// host since it was started.
-struct CommandMark {
-  std::string name = "LABRACK_COMMAND";
-  std::string value;
-};
+// In the environment of a command, by which what it has started is found.
+constexpr const char* kCommandMark = "LABRACK_COMMAND";
 
-CommandMark NextMark() {
+// Its value. No two are the same on a host since it was started.
+std::string NextMark() {
   static std::atomic<std::uint64_t> count = 0;
   const std::optional<ProcessFacts> self = ReadProcess(getpid());
-  CommandMark mark;
-  mark.value = std::to_string(getpid()) + "." + std::to_string(self ? self->start_ticks : 0) + "." +
-               std::to_string(++count);
-  return mark;
+  return std::to_string(getpid()) + "." + std::to_string(self ? self->start_ticks : 0) + "." +
+         std::to_string(++count);
 }
 
 // One output stream of the command.
@@ -252,15 +247,15 @@ Result<Outcome> Run(const Command& command) {
   SpawnOptions options;
   options.output_fd = output->writer.get();
   options.errors_fd = errors->writer.get();
-  const CommandMark mark = NextMark();
+  const std::string mark = NextMark();
   Command marked = command;
-  marked.environment[mark.name] = mark.value;
+  marked.environment[kCommandMark] = mark;
   const TimePoint start = MonotonicClock().Now();
   Result<Child> child = Child::Spawn(marked, options);
   if (!child) return std::unexpected(child.error());
   output->writer.Close();
   errors->writer.Close();
-  Running running(command, mark.name + "=" + mark.value, start, std::move(*child),
+  Running running(command, std::string(kCommandMark) + "=" + mark, start, std::move(*child),
                   Stream(std::move(output->reader), command),
                   Stream(std::move(errors->reader), command));
   return running.ToTheEnd();

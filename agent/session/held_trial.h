@@ -18,6 +18,7 @@
 #include <string>
 #include <vector>
 
+#include "agent/exec/run.h"
 #include "agent/session/clock_sync.h"
 #include "agent/session/ending.h"
 #include "agent/session/gate.h"
@@ -51,9 +52,9 @@ struct TrialContext {
 };
 
 // Limits of time; see HeldTrial::Escalate and Watch. A worker that is asked to stop ends by itself
-// within its own grace.
+// within its own grace; from SIGTERM to SIGKILL it has as long as any command.
 constexpr Nanoseconds kStopToTerm = worker::kCancelGrace + worker::kCancelMargin;
-constexpr Nanoseconds kTermToKill = std::chrono::seconds(10);
+using exec::kTermToKill;
 // The worker's control thread reports once a second. Silence of that length, while our own loop was
 // awake, means that it hangs.
 constexpr Nanoseconds kWorkerSilenceMax = std::chrono::seconds(90);

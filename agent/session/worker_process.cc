@@ -44,12 +44,6 @@ std::optional<exec::Cgroup> FindCgroup(const worker::TrialFiles& files) {
   return exec::Cgroup::Find(*path, CgroupName(files));
 }
 
-exec::Family FamilyOf(const worker::TrialFiles& files) {
-  return {.mark = std::string(exec::kTrialMark) + "=" + files.mark(),
-          .session = std::nullopt,
-          .above = std::nullopt};
-}
-
 // A worker that reached its own end has ended what it had started; looking for more costs a look at
 // every process of the host.
 bool EndedInOrder(const exec::Child& child) {
@@ -77,7 +71,7 @@ std::string LastWords(const worker::TrialFiles& files) {
 std::vector<exec::ProcessFacts> KillTrial(const worker::TrialFiles& files) {
   const std::optional<exec::Cgroup> group = FindCgroup(files);
   if (group) group->Kill();
-  std::vector<exec::ProcessFacts> left = exec::KillFamily(FamilyOf(files));
+  std::vector<exec::ProcessFacts> left = exec::KillFamily(exec::TrialFamily(files.mark()));
   if (left.empty() && group && group->populated()) {
     left.push_back({.name = "processes of " + group->path().string()});
   }

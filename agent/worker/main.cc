@@ -205,10 +205,7 @@ int RunTrial(const Options& options) {
   const auto end_all = [&files, &events, &assignment] {
     if (!RunsPrograms(assignment.workload())) return;  // looking costs milliseconds
     const std::vector<exec::ProcessFacts> left =
-        exec::EndFamily({.mark = std::string(exec::kTrialMark) + "=" + files.mark(),
-                         .session = std::nullopt,
-                         .above = getpid()},
-                        kLeftBehindWait);
+        exec::EndFamily(exec::TrialFamily(files.mark(), getpid()), kLeftBehindWait);
     if (!left.empty()) events.Note("cannot be killed: " + exec::NamesOf(left));
   };
   TrialControl control(MonotonicClock(), ring, end_all);
@@ -236,10 +233,7 @@ int Undo(const std::string& directory) {
     Say("labrack-worker: {}\n", wrote.error().ToString());
   }
   const std::vector<exec::ProcessFacts> left =
-      exec::EndFamily({.mark = std::string(exec::kTrialMark) + "=" + files.mark(),
-                       .session = std::nullopt,
-                       .above = std::nullopt},
-                      kLeftBehindWait);
+      exec::EndFamily(exec::TrialFamily(files.mark()), kLeftBehindWait);
   if (!left.empty()) Say("cannot be killed: {}\n", exec::NamesOf(left));
   Result<stack::UndoLog> undo = stack::UndoLog::Open(files.undo_log());
   if (!undo) return Complain(kExitNotOk, undo.error());

@@ -120,10 +120,7 @@ TEST_F(AgentCleanTest, FiosJobsEndWithAWorkerThatIsKilled) {
       state_ / "trials" / worker::TrialName(spec.assignment_id(), spec.epoch());
   const auto jobs = [&] {
     std::size_t count = 0;
-    for (const exec::ProcessFacts& one :
-         exec::MembersOf({.mark = std::string(exec::kTrialMark) + "=" + trial.string(),
-                          .session = std::nullopt,
-                          .above = std::nullopt})) {
+    for (const exec::ProcessFacts& one : exec::MembersOf(exec::TrialFamily(trial.string()))) {
       count += one.name == "fio" ? 1 : 0;
     }
     return count;
