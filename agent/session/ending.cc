@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "agent/worker/result_size.h"
 #include "agent/worker/spool/spool_reader.h"
 #include "agent/worker/spool/spool_writer.h"
 #include "storage/base/clock.h"
@@ -105,6 +106,7 @@ v1::AssignmentResult ResultOfDeadTrial(const v1::AssignmentSpec& spec, const std
   v1::Verdict3& cleaned = *result.mutable_clean_up();
   cleaned.set_outcome(clean_up.left.empty() ? v1::OUTCOME_OK : v1::OUTCOME_FAILED);
   cleaned.set_reason(clean_up.left);
+  worker::FitResult(result);
   return result;
 }
 

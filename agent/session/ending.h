@@ -30,7 +30,7 @@ struct CleanUp {
   std::string left;
 };
 
-// Pure: the result of a trial that got as far as `events` say.
+// Pure: the result of a trial that got as far as `events` say, in the size of any other.
 v1::AssignmentResult ResultOfDeadTrial(const v1::AssignmentSpec& spec, const std::string& agent_id,
                                        const std::string& host_name, const WorkerEnd& end,
                                        const CleanUp& clean_up,

@@ -72,8 +72,4 @@ void AddHostWarnings(double others_share, std::vector<v1::Warning>& warnings);
 // LW305: `kept` says what could not be dropped from memory, and why; empty: nothing.
 void AddCacheWarning(const std::string& kept, std::vector<v1::Warning>& warnings);
 
-// Makes the result fit one message: neighbouring intervals are merged, pair by pair, until it does;
-// sums stay what they were. Tails of outputs go last.
-void FitResult(v1::AssignmentResult& result, Bytes size_max);
-
 }  // namespace labrack::worker

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "agent/inventory/environment.h"
+#include "agent/worker/result_size.h"
 
 namespace labrack::worker {
 namespace {
@@ -87,7 +88,7 @@ Result<v1::AssignmentResult> Trial::Run() {
         fmt::format("{} details of the trial found no room in the spool", events_.dropped_count()));
     warning.set_cure("make room on the file system of the agent's state directory");
   }
-  FitResult(result_, kResultMax);
+  FitResult(result_);
   if (Result<void> finished = events_.Finish(result_); !finished) {
     return std::unexpected(finished.error());
   }

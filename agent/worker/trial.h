@@ -32,9 +32,6 @@
 
 namespace labrack::worker {
 
-// The result must fit one record of the spool and one message to the controller.
-constexpr Bytes kResultMax = 900_KiB;
-
 class Trial {
  public:
   Trial(const v1::WorkerSpec& spec, TrialFiles files, TrialControl& control, EventLog& events,

@@ -27,6 +27,7 @@
 #include "agent/session/trial_cleaner.h"
 #include "agent/session/trial_clock.h"
 #include "agent/session/worker_process.h"
+#include "agent/worker/result_size.h"
 #include "agent/worker/spool/spool_writer.h"
 #include "storage/base/random.h"
 
@@ -425,6 +426,21 @@ TEST(EndingTest, ACrashInMeasureNamesTheSignalAndKeepsFinishedSteps) {
   EXPECT_EQ(result.steps(0).step(), "create");
   ASSERT_EQ(result.phases_size(), 7);
   EXPECT_EQ(result.phases(6).end(), v1::PHASE_END_FAILED);
+}
+
+TEST(EndingTest, WhatTheStepsSaidIsCutToTheSizeOfAnyOtherResult) {
+  std::vector<v1::EventRecord> events = EventsUpTo(v1::PHASE_MEASURE);
+  constexpr int kSteps = 20;
+  for (int number = 0; number < kSteps; ++number) {
+    v1::StepResult& step = *events.emplace_back().mutable_step_done();
+    step.set_step("step " + std::to_string(number));
+    step.set_output_tail(std::string(64 << 10, 'x'));
+  }
+  const v1::AssignmentResult result = ResultOfDeadTrial(
+      Spec("a", 1), "st-01", "host", {.how = "signal 9 (Killed)", .stop_reason = {}}, {}, events);
+  EXPECT_LE(result.ByteSizeLong(), worker::kResultMax.size());
+  EXPECT_EQ(result.steps_size(), kSteps);
+  EXPECT_NE(result.measurement().reason().find("signal 9"), std::string::npos);
 }
 
 TEST(EndingTest, TheOutcomeSaysWhoWasToBlame) {

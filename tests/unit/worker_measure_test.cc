@@ -9,6 +9,7 @@
 #include <gtest/gtest.h>
 
 #include "agent/worker/measure.h"
+#include "agent/worker/result_size.h"
 #include "agent/worker/stack_file_system.h"
 #include "agent/worker/trial_control.h"
 
