@@ -3,7 +3,6 @@
 // schema and reference against what is generated; explanations as golden files.
 #include <map>
 #include <regex>
-#include <set>
 #include <string>
 #include <vector>
 
@@ -15,6 +14,7 @@
 #include "labrack/v1/playbook.pb.h"
 #include "proto/fields/fields.h"
 #include "tests/unit/golden.h"
+#include "tests/unit/json_schema.h"
 
 namespace labrack::fields {
 namespace {
@@ -51,105 +51,20 @@ Json AsJson(const config::Node& node) {
   return node.text;
 }
 
-bool HasType(const Json& value, const std::string& type) {
-  if (type == "object") return value.is_object();
-  if (type == "array") return value.is_array();
-  if (type == "string") return value.is_string();
-  if (type == "boolean") return value.is_boolean();
-  if (type == "integer") return value.is_number_integer();
-  if (type == "number") return value.is_number();
-  ADD_FAILURE() << "the validator knows no type " << type;
-  return false;
-}
-
-// The first thing wrong with `value`, or "". Knows the keywords that we generate and fails on
-// others.
-std::string Validate(const Json& schema, const Json& value, const std::string& path);
-
-std::string ValidateObject(const Json& schema, const Json& value, const std::string& path) {
-  if (value.size() < schema.value("minProperties", 0u)) return path + ": too few properties";
-  if (value.size() > schema.value("maxProperties", 1'000'000u)) return path + ": too many";
-  for (const Json& name : schema.value("required", Json::array())) {
-    if (!value.contains(name.get<std::string>())) return path + ": without " + name.dump();
-  }
-  const Json properties = schema.value("properties", Json::object());
-  for (const auto& [key, child] : value.items()) {
-    if (schema.contains("propertyNames")) {
-      const std::string wrong = Validate(schema["propertyNames"], key, path + "#" + key);
-      if (!wrong.empty()) return wrong;
-    }
-    const Json rest = schema.value("additionalProperties", Json(true));
-    if (properties.contains(key)) {
-      const std::string wrong = Validate(properties[key], child, path + "." + key);
-      if (!wrong.empty()) return wrong;
-    } else if (rest.is_boolean()) {
-      if (!rest.get<bool>()) return path + ": additional " + key;
-    } else if (const std::string wrong = Validate(rest, child, path + "." + key); !wrong.empty()) {
-      return wrong;
-    }
-  }
-  return {};
-}
-
-std::string Validate(const Json& schema, const Json& value, const std::string& path) {
-  static const std::set<std::string> known{
-      "$schema",       "title",         "type",       "additionalProperties",
-      "description",   "default",       "properties", "required",
-      "minProperties", "maxProperties", "pattern",    "propertyNames",
-      "items",         "minItems",      "maxItems",   "anyOf",
-      "enum",          "minimum",       "maximum"};
-  for (const auto& [key, unused] : schema.items()) EXPECT_THAT(known, Contains(key));
-  if (schema.contains("anyOf")) {
-    bool any = false;
-    for (const Json& one : schema["anyOf"]) any = any || Validate(one, value, path).empty();
-    if (!any) return path + ": none of the alternatives";
-  }
-  if (schema.contains("enum")) {
-    bool any = false;
-    for (const Json& one : schema["enum"]) any = any || one == value;
-    if (!any) return path + ": no choice";
-  }
-  if (schema.contains("type")) {
-    Json types = schema["type"];
-    if (types.is_string()) types = Json::array({types});
-    bool any = false;
-    for (const Json& type : types) any = any || HasType(value, type.get<std::string>());
-    if (!any) return path + ": wrong type";
-  }
-  if (value.is_string() && schema.contains("pattern")) {
-    const std::regex pattern(schema["pattern"].get<std::string>());
-    if (!std::regex_search(value.get<std::string>(), pattern)) return path + ": pattern";
-  }
-  if (value.is_number()) {
-    if (schema.contains("minimum") && value < schema["minimum"]) return path + ": minimum";
-    if (schema.contains("maximum") && value > schema["maximum"]) return path + ": maximum";
-  }
-  if (value.is_array()) {
-    if (value.size() < schema.value("minItems", 0u)) return path + ": too few items";
-    if (value.size() > schema.value("maxItems", 1'000'000u)) return path + ": too many items";
-    for (std::size_t i = 0; schema.contains("items") && i < value.size(); ++i) {
-      const std::string wrong =
-          Validate(schema["items"], value[i], path + "[" + std::to_string(i) + "]");
-      if (!wrong.empty()) return wrong;
-    }
-  }
-  return value.is_object() ? ValidateObject(schema, value, path) : std::string();
-}
-
 struct Verdicts {
   std::string schema;  // what the schema finds wrong
   std::string binder;
 };
 
 Verdicts Judge(const std::string& text) {
-  static const Json schema = Json::parse(SchemaJson(*v1::Playbook::descriptor(), "playbook"));
+  static const JsonSchema schema(Json::parse(SchemaJson(*v1::Playbook::descriptor(), "playbook")));
   config::Document document;
   config::Problems problems;
   EXPECT_TRUE(config::ReadYaml("t.yaml", text, config::Limits(), document, problems)) << text;
   v1::Playbook playbook;
   Places places;
   Bind(document, document.root, playbook, places, problems);
-  return {Validate(schema, AsJson(document.root), ""),
+  return {schema.FirstFault(AsJson(document.root)),
           config::RenderAll(problems, text, config::Colour::kNever)};
 }
 

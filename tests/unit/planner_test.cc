@@ -55,10 +55,11 @@ void Refuse(FleetHost& host, const std::string& kind, const std::string& reason)
   }
 }
 
-v1::Stack MakeStack(const std::string& name, const std::string& kind) {
+v1::Stack MakeStack(const std::string& name, const std::string& kind,
+                    v1::IfUnsupported if_unsupported = v1::IF_UNSUPPORTED_REFUSE) {
   v1::Stack stack;
   stack.set_name(name);
-  stack.set_if_unsupported(v1::IF_UNSUPPORTED_REFUSE);
+  stack.set_if_unsupported(if_unsupported);
   if (kind == "ext4") stack.mutable_host()->mutable_ext4();
   if (kind == "xfs") stack.mutable_host()->mutable_xfs();
   if (kind == "dir") stack.mutable_host()->mutable_dir();
@@ -345,12 +346,8 @@ TEST(Planner, RefusesWhatAHostCannotBuild) {
 
 TEST(Planner, SkipsOrStandsInWhereThePlaybookSaysSo) {
   Builder builder(4);
-  v1::Stack skipped = MakeStack("xfs", "xfs");
-  skipped.set_if_unsupported(v1::IF_UNSUPPORTED_SKIP);
-  v1::Stack stood_in = MakeStack("ext4", "ext4");
-  stood_in.set_if_unsupported(v1::IF_UNSUPPORTED_DIRECTORY);
-  builder.AddStack(skipped);
-  builder.AddStack(stood_in);
+  builder.AddStack(MakeStack("xfs", "xfs", v1::IF_UNSUPPORTED_SKIP));
+  builder.AddStack(MakeStack("ext4", "ext4", v1::IF_UNSUPPORTED_DIRECTORY));
   builder.AddWorkload(MakeWrite("w", 1 << 20));
   FleetView fleet{MakeHost("a"), MakeHost("b")};
   fleet[1].inventory.set_loop_devices(false);
@@ -374,9 +371,7 @@ TEST(Planner, SkipsOrStandsInWhereThePlaybookSaysSo) {
 
 TEST(Planner, RefusesARunOfNothing) {
   Builder builder(4);
-  v1::Stack skipped = MakeStack("xfs", "xfs");
-  skipped.set_if_unsupported(v1::IF_UNSUPPORTED_SKIP);
-  builder.AddStack(skipped);
+  builder.AddStack(MakeStack("xfs", "xfs", v1::IF_UNSUPPORTED_SKIP));
   builder.AddWorkload(MakeWrite("w", 1 << 20));
   FleetView fleet{MakeHost("a")};
   Refuse(fleet[0], "xfs", "no");
@@ -387,9 +382,7 @@ TEST(Planner, RefusesARunOfNothing) {
 
 TEST(Planner, RefusesABaseThatRunsNowhere) {
   Builder builder(4);
-  v1::Stack skipped = MakeStack("xfs", "xfs");
-  skipped.set_if_unsupported(v1::IF_UNSUPPORTED_SKIP);
-  builder.AddStack(skipped);
+  builder.AddStack(MakeStack("xfs", "xfs", v1::IF_UNSUPPORTED_SKIP));
   builder.AddStack(MakeStack("ext4", "ext4"));
   builder.AddWorkload(MakeWrite("w", 1 << 20));
   FleetView fleet{MakeHost("a"), MakeHost("b")};
@@ -409,9 +402,7 @@ TEST(Planner, RefusesABaseThatRunsNowhere) {
 
 TEST(Planner, SkipsAreData) {
   Builder builder(4);
-  v1::Stack skipped = MakeStack("xfs", "xfs");
-  skipped.set_if_unsupported(v1::IF_UNSUPPORTED_SKIP);
-  builder.AddStack(skipped);
+  builder.AddStack(MakeStack("xfs", "xfs", v1::IF_UNSUPPORTED_SKIP));
   builder.AddStack(MakeStack("ext4", "ext4"));
   builder.AddWorkload(MakeWrite("w", 1 << 20), {"1MiB", "2MiB"});
   FleetView fleet{MakeHost("a"), MakeHost("b")};

@@ -23,6 +23,7 @@
 #include "controller/report/row_text.h"
 #include "controller/report/terminal.h"
 #include "tests/unit/golden.h"
+#include "tests/unit/json_schema.h"
 #include "tests/unit/noise.h"
 #include "tests/unit/run_record_builder.h"
 
@@ -372,50 +373,6 @@ TEST(ReportFormatsTest, FioNamesAndSums) {
 
 // --- JSON and its schema ---
 
-// The part of JSON Schema that ReportSchema uses. Returns the first fault, or nothing.
-std::string Fault(const json& value, const json& schema, const json& root, const std::string& at) {
-  if (schema.contains("$ref")) {
-    const std::string name = schema["$ref"].get<std::string>().substr(strlen("#/definitions/"));
-    return Fault(value, root["definitions"][name], root, at);
-  }
-  if (schema.contains("const")) return value == schema["const"] ? "" : at + ": another constant";
-  const auto is = [&](const std::string& type) {
-    if (type == "object") return value.is_object();
-    if (type == "array") return value.is_array();
-    if (type == "string") return value.is_string();
-    if (type == "boolean") return value.is_boolean();
-    if (type == "integer") return value.is_number_integer();
-    if (type == "number") return value.is_number();
-    return type == "null" && value.is_null();
-  };
-  bool fits = false;
-  if (schema["type"].is_array()) {
-    for (const json& type : schema["type"]) fits = fits || is(type);
-  } else {
-    fits = is(schema["type"]);
-  }
-  if (!fits) return at + ": " + value.dump() + " is no " + schema["type"].dump();
-  if (schema.contains("enum") && std::ranges::find(schema["enum"], value) == schema["enum"].end()) {
-    return at + ": not one of the words";
-  }
-  if (value.is_array()) {
-    for (std::size_t i = 0; i < value.size(); ++i) {
-      std::string fault = Fault(value[i], schema["items"], root, at + "/" + std::to_string(i));
-      if (!fault.empty()) return fault;
-    }
-  }
-  if (!value.is_object()) return "";
-  for (const json& name : schema.value("required", json::array())) {
-    if (!value.contains(name.get<std::string>())) return at + ": lacks " + name.dump();
-  }
-  for (const auto& [name, member] : value.items()) {
-    if (!schema["properties"].contains(name)) return at + "/" + name + ": not in the schema";
-    std::string fault = Fault(member, schema["properties"][name], root, at + "/" + name);
-    if (!fault.empty()) return fault;
-  }
-  return "";
-}
-
 TEST(ReportJsonTest, PublishedSchemaIsTheGeneratedOneAndReportsFollowIt) {
   const std::filesystem::path path =
       std::filesystem::path(LABRACK_SOURCE_DIR) / "controller/report/report.schema.json";
@@ -423,17 +380,17 @@ TEST(ReportJsonTest, PublishedSchemaIsTheGeneratedOneAndReportsFollowIt) {
     std::ofstream(path, std::ios::binary) << ReportSchema();
   }
   EXPECT_EQ(ReadText(path), ReportSchema());
-  const json schema = json::parse(ReportSchema());
+  const JsonSchema schema(json::parse(ReportSchema()), JsonSchema::Unnamed::kWrong);
   const v1::RunRecord base = WholeRun();
   const v1::RunRecord none;
   for (const v1::Report& report :
        {compare::MakeReport(base, nullptr), compare::MakeReport(base, &base),
         compare::MakeReport(none, nullptr), compare::MakeReport(CopyDay(1).Build(), nullptr)}) {
-    EXPECT_EQ(Fault(json::parse(FormatJson(report)), schema, schema, ""), "");
+    EXPECT_EQ(schema.FirstFault(json::parse(FormatJson(report))), "");
   }
   json wrong = json::parse(FormatJson(compare::MakeReport(base, nullptr)));
   wrong["report"]["rows"][0]["verdict"] = "GREAT";
-  EXPECT_NE(Fault(wrong, schema, schema, ""), "");
+  EXPECT_NE(schema.FirstFault(wrong), "");
 }
 
 TEST(ReportJsonTest, FiguresThatAreNotThereAreNullAndOrderIsThatOfTheProto) {
