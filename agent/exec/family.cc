@@ -38,19 +38,6 @@ std::string ReadProc(pid_t pid, const char* file, std::size_t size_max) {
   return text;
 }
 
-std::vector<pid_t> AllProcesses() {
-  std::vector<pid_t> pids;
-  std::error_code error;
-  for (std::filesystem::directory_iterator it("/proc", error), end; !error && it != end;
-       it.increment(error)) {
-    const std::string name = it->path().filename().string();
-    pid_t pid = 0;
-    const auto [stop, bad] = std::from_chars(name.data(), name.data() + name.size(), pid);
-    if (bad == std::errc() && stop == name.data() + name.size()) pids.push_back(pid);
-  }
-  return pids;
-}
-
 bool HasMark(pid_t pid, const std::string& mark) {
   const std::string environment = ReadProc(pid, "environ", kEnvironmentMax);
   const std::string_view wanted(mark.c_str(), mark.size() + 1);  // with the zero that ends it
@@ -150,6 +137,19 @@ std::optional<ProcessFacts> ReadProcess(pid_t pid) {
   number(3, facts.session);
   number(kStartTime, facts.start_ticks);
   return facts;
+}
+
+std::vector<pid_t> AllProcesses() {
+  std::vector<pid_t> pids;
+  std::error_code error;
+  for (std::filesystem::directory_iterator it("/proc", error), end; !error && it != end;
+       it.increment(error)) {
+    const std::string name = it->path().filename().string();
+    pid_t pid = 0;
+    const auto [stop, bad] = std::from_chars(name.data(), name.data() + name.size(), pid);
+    if (bad == std::errc() && stop == name.data() + name.size()) pids.push_back(pid);
+  }
+  return pids;
 }
 
 Family TrialFamily(const std::string& mark, std::optional<pid_t> above) {

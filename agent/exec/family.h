@@ -39,6 +39,7 @@ struct ProcessFacts {
   std::uint64_t start_ticks = 0;  // since the host was started; tells apart who had the same number
   std::string name;
 };
+std::vector<pid_t> AllProcesses();
 // nullopt: there is no such process.
 std::optional<ProcessFacts> ReadProcess(pid_t pid);
 

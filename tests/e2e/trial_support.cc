@@ -1,7 +1,6 @@
 #include "tests/e2e/trial_support.h"
 
 #include <algorithm>
-#include <charconv>
 #include <csignal>
 #include <cstdlib>
 #include <fcntl.h>
@@ -11,6 +10,7 @@
 #include <thread>
 #include <unistd.h>
 
+#include "agent/exec/family.h"
 #include "agent/worker/spool/spool_reader.h"
 #include "proto/fields/fields.h"
 
@@ -182,16 +182,10 @@ std::vector<std::string> FilesBelow(const std::filesystem::path& directory) {
 }
 
 std::vector<pid_t> ProcessesWith(const std::string& text) {
-  std::vector<pid_t> found;
-  std::error_code error;
-  for (std::filesystem::directory_iterator it("/proc", error), end; !error && it != end;
-       it.increment(error)) {
-    const std::string name = it->path().filename().string();
-    pid_t pid = 0;
-    const auto [stop, bad] = std::from_chars(name.data(), name.data() + name.size(), pid);
-    if (bad != std::errc() || stop != name.data() + name.size()) continue;
-    if (ReadText(it->path() / "cmdline").find(text) != std::string::npos) found.push_back(pid);
-  }
+  std::vector<pid_t> found = exec::AllProcesses();
+  std::erase_if(found, [&](pid_t pid) {
+    return ReadText("/proc/" + std::to_string(pid) + "/cmdline").find(text) == std::string::npos;
+  });
   return found;
 }
 
