@@ -169,9 +169,11 @@ class FullDiskTest : public AgentFixture {
     if (!small_.mounted()) GTEST_SKIP() << "a tmpfs cannot be mounted here (not root)";
     std::filesystem::create_directory(elsewhere_);
   }
-  void StartAgentWithDirectory() {
+  void StartMeasuring(const v1::AssignmentSpec& spec) {
     StartAgent("directories: [" + elsewhere_.string() + "]\n");
     ASSERT_TRUE(WaitForHello(1)) << Log();
+    ASSERT_EQ(Assign(spec, "c1").result(), v1::COMMAND_RESULT_OK) << Log();
+    ASSERT_TRUE(WaitForPhase(v1::PHASE_MEASURE)) << Log();
   }
   // Takes its time, and says more at the end than fits into what is left of a page. The trial's own
   // files are not on the disk that runs full.
@@ -210,10 +212,8 @@ bool HasWarning(const v1::AssignmentResult& result, const std::string& code) {
 }
 
 TEST_F(FullDiskTest, TheResultComesFromAStateDirectoryThatRanFullWithAWordAboutWhatWasLost) {
-  StartAgentWithDirectory();
   const v1::AssignmentSpec spec = FilesElsewhere("run-1/0/st-01", kEpoch + 1);
-  EXPECT_EQ(Assign(spec, "c1").result(), v1::COMMAND_RESULT_OK) << Log();
-  ASSERT_TRUE(WaitForPhase(v1::PHASE_MEASURE)) << Log();
+  ASSERT_NO_FATAL_FAILURE(StartMeasuring(spec));
   {
     const Hog hog(small_.path());
     ASSERT_GT(hog.size(), 0);
@@ -234,10 +234,8 @@ TEST_F(FullDiskTest, TheResultComesFromAStateDirectoryThatRanFullWithAWordAboutW
 
 // Whatever is released is taken at once: not even what the spool keeps in reserve is there.
 TEST_F(FullDiskTest, WithoutAnyRoomLeftTheTrialWaitsForRoomAndEndsWithItsReason) {
-  StartAgentWithDirectory();
   const v1::AssignmentSpec spec = FilesElsewhere("run-1/0/st-01", kEpoch + 1);
-  EXPECT_EQ(Assign(spec, "c1").result(), v1::COMMAND_RESULT_OK) << Log();
-  ASSERT_TRUE(WaitForPhase(v1::PHASE_MEASURE)) << Log();
+  ASSERT_NO_FATAL_FAILURE(StartMeasuring(spec));
   {
     Hog hog(small_.path());
     std::jthread greedy([&hog](const std::stop_token& stop) {
@@ -315,10 +313,8 @@ class FullStackTest : public FullDiskTest {
 };
 
 TEST_F(FullStackTest, AFileSystemUnderTestThatRunsFullFailsTheMeasurementAndNothingStays) {
-  StartAgentWithDirectory();
   const v1::AssignmentSpec spec = StreamOnExt4("run-1/0/st-01", kEpoch + 1);
-  EXPECT_EQ(Assign(spec, "c1").result(), v1::COMMAND_RESULT_OK) << Log();
-  ASSERT_TRUE(WaitForPhase(v1::PHASE_MEASURE)) << Log();
+  ASSERT_NO_FATAL_FAILURE(StartMeasuring(spec));
   const std::filesystem::path mounted = MountedBelowState();
   ASSERT_TRUE(WaitUntil(seconds(10), [&] { return BytesBelow(mounted) > 64 << 10; })) << Log();
   {
@@ -344,11 +340,9 @@ TEST_F(FullStackTest, AFileSystemUnderTestThatRunsFullFailsTheMeasurementAndNoth
 
 // The disks' room was taken when they were made.
 TEST_F(FullStackTest, AStackIsMeasuredOnThoughTheFileSystemBelowItsDisksRunsFull) {
-  StartAgentWithDirectory();
   const v1::AssignmentSpec spec = StreamOnExt4("run-1/0/st-01", kEpoch + 1);
   // 64 MiB of the 400 MiB are the disk's.
-  EXPECT_EQ(Assign(spec, "c1").result(), v1::COMMAND_RESULT_OK) << Log();
-  ASSERT_TRUE(WaitForPhase(v1::PHASE_MEASURE)) << Log();
+  ASSERT_NO_FATAL_FAILURE(StartMeasuring(spec));
   {
     const Hog hog(small_.path());
     ASSERT_GT(hog.size(), 0);
