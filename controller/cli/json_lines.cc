@@ -9,6 +9,12 @@
 namespace labrack::cli {
 namespace {
 
+// A text or a list of texts; one that is empty is absent.
+template <typename T>
+void AddUnlessEmpty(nlohmann::json& json, const char* name, const T& value) {
+  if (!value.empty()) json[name] = value;
+}
+
 nlohmann::json RunJson(const v1::RunSummary& run) {
   nlohmann::json json = {{"id", run.run_id()},
                          {"playbook", run.playbook_name()},
@@ -16,8 +22,8 @@ nlohmann::json RunJson(const v1::RunSummary& run) {
                          {"trials_total", run.trials_total()},
                          {"trials_done", run.trials_done()},
                          {"trials_valid", run.trials_valid()}};
-  if (!run.reason().empty()) json["reason"] = run.reason();
-  if (!run.current_cell().empty()) json["cell"] = run.current_cell();
+  AddUnlessEmpty(json, "reason", run.reason());
+  AddUnlessEmpty(json, "cell", run.current_cell());
   if (run.eta_ns() > 0) json["eta_ns"] = run.eta_ns();
   if (HasEnded(run.state())) {
     json["exit_code"] = run.exit_code();
@@ -35,7 +41,7 @@ nlohmann::json HostJson(const v1::HostProgress& host) {
   const v1::AssignmentProgress& progress = host.progress();
   json["assignment"] = progress.assignment_id();
   json["phase"] = PhaseWord(progress.phase());
-  if (!progress.step().empty()) json["step"] = progress.step();
+  AddUnlessEmpty(json, "step", progress.step());
   if (progress.fraction() >= 0) json["fraction"] = progress.fraction();
   // Without a sample the figures are absent, never zero.
   if (HasSample(progress)) {
@@ -52,7 +58,7 @@ nlohmann::json TrialJson(const v1::TrialSummary& trial) {
                          {"cell", trial.cell_name()},
                          {"repeat", trial.repeat()},
                          {"state", trial.state()}};
-  if (!trial.reason().empty()) json["reason"] = trial.reason();
+  AddUnlessEmpty(json, "reason", trial.reason());
   if (trial.state() == "valid" && trial.host_count() > 1) {
     json["start_skew_ns"] = trial.start_skew_ns();
     json["overlap"] = trial.overlap();
@@ -62,16 +68,16 @@ nlohmann::json TrialJson(const v1::TrialSummary& trial) {
 
 nlohmann::json ProblemJson(const config::Problem& problem) {
   nlohmann::json json = {{"code", problem.code}, {"message", problem.message}};
-  if (!problem.file.empty()) json["file"] = problem.file;
+  AddUnlessEmpty(json, "file", problem.file);
   if (problem.span.begin.line > 0) {
     json["line"] = problem.span.begin.line;
     json["column"] = problem.span.begin.column;
     json["end_line"] = problem.span.end.line;
     json["end_column"] = problem.span.end.column;
   }
-  if (!problem.label.empty()) json["label"] = problem.label;
-  if (!problem.notes.empty()) json["notes"] = problem.notes;
-  if (!problem.helps.empty()) json["helps"] = problem.helps;
+  AddUnlessEmpty(json, "label", problem.label);
+  AddUnlessEmpty(json, "notes", problem.notes);
+  AddUnlessEmpty(json, "helps", problem.helps);
   return json;
 }
 
@@ -96,8 +102,8 @@ std::string JsonErrorLine(const Error& error, const std::string& text, ExitCode 
                          {"error", ErrcName(error.code())},
                          {"text", text},
                          {"exit_code", ToInt(code)}};
-  if (!error.subject().empty()) json["subject"] = error.subject();
-  if (!help.empty()) json["help"] = help;
+  AddUnlessEmpty(json, "subject", error.subject());
+  AddUnlessEmpty(json, "help", help);
   return Dump(json);
 }
 
@@ -114,7 +120,7 @@ std::string JsonEndLine(ExitCode code) {
 std::string JsonEventLine(const v1::RunEvent& event) {
   nlohmann::json json = {{"type", "event"}, {"wall_ns", event.wall_ns()}};
   json["run"] = RunJson(event.summary());
-  if (!event.note().empty()) json["note"] = event.note();
+  AddUnlessEmpty(json, "note", event.note());
   for (const v1::HostProgress& host : event.hosts()) json["hosts"].push_back(HostJson(host));
   for (const v1::TrialSummary& trial : event.trials()) json["trials"].push_back(TrialJson(trial));
   return Dump(json);
