@@ -176,7 +176,6 @@ TEST_F(AgentCleanTest, AHostThatIsNotCleanTakesNoTrialAndForgetsNothingUntilItIs
     return Assign(next, "n" + std::to_string(++attempt)).code() == "DIRTY_HOST";
   };
   ASSERT_TRUE(WaitUntil(seconds(90), [&] {
-    std::this_thread::sleep_for(seconds(1));
     return Log().find("this host is not clean") != std::string::npos;
   })) << Log();
   EXPECT_TRUE(refused()) << Log();

@@ -121,7 +121,7 @@ TEST_F(AgentTest, WithoutAcknowledgementEverythingComesAgainAfterTheControllersD
   EXPECT_EQ(Assign(spec, "c1").result(), v1::COMMAND_RESULT_OK);
   ASSERT_TRUE(WaitForPhase(v1::PHASE_MEASURE)) << Log();
   controller_.Stop();
-  std::this_thread::sleep_for(seconds(2));
+  ASSERT_TRUE(WaitUntil(seconds(20), [&] { return WorkerPid() < 0; })) << Log();
   controller_.Start();
   ASSERT_TRUE(WaitForHello(2)) << Log();
   ASSERT_TRUE(WaitForResult()) << Log();

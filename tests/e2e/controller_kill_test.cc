@@ -9,6 +9,7 @@
 
 #include "storage/base/random.h"
 #include "tests/e2e/controller_fixture.h"
+#include "tests/e2e/wait_until.h"
 #include "tests/sim/free_port.h"
 
 namespace labrack::e2e {
@@ -108,10 +109,8 @@ TEST_P(ControllerKillTest, EveryResultIsRecordedOnce) {
   EXPECT_EQ(summary.trials_done(), 16U) << controller.Log();
   EXPECT_EQ(summary.trials_valid(), 16U) << summary.reason() << "\n" << controller.Log();
   ExpectExactlyOnce(client.Show(submitted.run_id()), fleet.history());
-  for (int i = 0; i < 500 && fleet.held_count() > 0; ++i) {
-    std::this_thread::sleep_for(milliseconds(20));
-  }
-  EXPECT_EQ(fleet.held_count(), 0U) << "an agent was not told that all is durable";
+  EXPECT_TRUE(WaitUntil(std::chrono::seconds(10), [&] { return fleet.held_count() == 0; }))
+      << "an agent was not told that all is durable";
   const int status = controller.Kill(SIGTERM);
   EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status << controller.Log();
 }

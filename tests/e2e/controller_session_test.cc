@@ -11,6 +11,7 @@
 #include "controller/fleet/session.h"
 #include "labrack/v1/fleet.grpc.pb.h"
 #include "tests/e2e/controller_fixture.h"
+#include "tests/e2e/wait_until.h"
 
 namespace labrack::e2e {
 namespace {
@@ -49,12 +50,7 @@ class SessionTest : public ControllerTest {
     return at == std::string::npos ? -1 : std::stoi(answer->body.substr(at + name.size()));
   }
   bool WaitForSessions(int count, Nanoseconds limit) {
-    const auto until = Clock::now() + limit;
-    while (Clock::now() < until) {
-      if (OpenSessions() == count) return true;
-      std::this_thread::sleep_for(milliseconds(100));
-    }
-    return false;
+    return WaitUntil(limit, [&] { return OpenSessions() == count; });
   }
 };
 

@@ -4,13 +4,13 @@
 #include <cstdio>
 #include <fstream>
 #include <sys/wait.h>
-#include <thread>
 
 #include <gmock/gmock.h>
 #include <httplib.h>
 #include <nlohmann/json.hpp>
 
 #include "tests/e2e/controller_fixture.h"
+#include "tests/e2e/wait_until.h"
 
 namespace labrack::e2e {
 namespace {
@@ -94,7 +94,7 @@ TEST_F(ControllerTest, AnAgentLostForGoodEndsItsTrialsAndKeepsTheOthers) {
     if (options.id == "st-2") options.never_answer = true;
   });
   const std::string run_id = client().Submit(Playbook(2, "lost_after: 1s\n")).run_id();
-  std::this_thread::sleep_for(milliseconds(300));
+  ASSERT_TRUE(WaitUntil(seconds(20), [&] { return fleet_->history().starts.size() == 2; }));
   fleet_->Vanish("st-2");
   const v1::RunSummary summary = client().WaitForEnd(run_id);
   EXPECT_EQ(summary.state(), v1::RUN_STATE_FAILED);
@@ -124,7 +124,7 @@ TEST_F(ControllerTest, CancelStopsWhatRuns) {
   StartController();
   AddAgents(2, [](sim::SimAgentOptions& options) { options.step_time = seconds(3600); });
   const std::string run_id = client().Submit(Playbook(3)).run_id();
-  std::this_thread::sleep_for(milliseconds(500));
+  ASSERT_TRUE(WaitUntil(seconds(20), [&] { return fleet_->history().starts.size() == 2; }));
   ASSERT_TRUE(client().Cancel(run_id).ok());
   const v1::RunSummary summary = client().WaitForEnd(run_id, seconds(20));
   EXPECT_EQ(summary.state(), v1::RUN_STATE_CANCELLED);
@@ -189,7 +189,8 @@ TEST_F(ControllerTest, ARestartGoesOnWhereItWas) {
   AddAgents(2, [](sim::SimAgentOptions& options) { options.step_time = milliseconds(300); });
   const std::string run_id = client().Submit(Playbook(3)).run_id();
   for (int i = 0; i < 3; ++i) {
-    std::this_thread::sleep_for(milliseconds(400));
+    const std::size_t begun = fleet_->history().starts.size();
+    ASSERT_TRUE(WaitUntil(seconds(20), [&] { return fleet_->history().starts.size() > begun; }));
     StopController();
     StartController();
   }
@@ -206,9 +207,7 @@ TEST_F(ControllerTest, TwoMachinesWithOneIdAreAConflict) {
   clone.incarnation = 9;
   sim::SimFleet other;
   other.Add(std::move(clone));
-  for (int i = 0; i < 200 && other.history().refusals == 0; ++i) {
-    std::this_thread::sleep_for(milliseconds(20));
-  }
+  EXPECT_TRUE(WaitUntil(seconds(4), [&] { return other.history().refusals > 0; }));
   EXPECT_THAT(other.history().last_refusal, HasSubstr("CONFLICT"));
   EXPECT_EQ(fleet_->online_count(), 1U) << "the first stays attached";
 }
@@ -220,10 +219,8 @@ TEST_F(ControllerTest, AnAgentOfANewerProtocolIsRefusedAndTheOthersWork) {
   newer.protocol = v1::PROTOCOL_VERSION_NEWEST + 1;
   sim::SimFleet other;
   other.Add(std::move(newer));
-  for (int i = 0; i < 200 && other.history().refusals < 2; ++i) {
-    std::this_thread::sleep_for(milliseconds(20));
-  }
-  EXPECT_GE(other.history().refusals, 2U) << "it comes back, until somebody upgrades";
+  EXPECT_TRUE(WaitUntil(seconds(4), [&] { return other.history().refusals >= 2; }))
+      << "it comes back, until somebody upgrades";
   EXPECT_THAT(other.history().last_refusal, HasSubstr("upgrade the controller"));
   EXPECT_EQ(other.online_count(), 0U);
   EXPECT_EQ(fleet_->online_count(), 1U);
@@ -237,9 +234,7 @@ TEST_F(ControllerTest, ANewerIncarnationReplacesTheOldSession) {
   sim::SimFleet other;
   other.Add(std::move(newer));
   ASSERT_TRUE(other.WaitForOnline(1, seconds(10)));
-  for (int i = 0; i < 200 && fleet_->history().refusals == 0; ++i) {
-    std::this_thread::sleep_for(milliseconds(20));
-  }
+  EXPECT_TRUE(WaitUntil(seconds(4), [&] { return fleet_->history().refusals > 0; }));
   EXPECT_THAT(fleet_->history().last_refusal, HasSubstr("newer session"));
 }
 

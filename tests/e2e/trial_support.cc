@@ -7,7 +7,6 @@
 #include <fstream>
 #include <sys/wait.h>
 #include <system_error>
-#include <thread>
 #include <unistd.h>
 
 #include "agent/exec/family.h"
@@ -71,15 +70,6 @@ std::optional<int> Process::Wait(Nanoseconds longest) {
     return true;
   });
   return exit_;
-}
-
-bool WaitUntil(Nanoseconds longest, const std::function<bool()>& holds) {
-  const TimePoint limit = MonotonicClock().Now() + longest;
-  while (!holds()) {
-    if (MonotonicClock().Now() >= limit) return false;
-    std::this_thread::sleep_for(std::chrono::milliseconds(10));
-  }
-  return true;
 }
 
 std::string Binary(const std::string& name) { return std::string(LABRACK_BIN_DIR) + "/" + name; }

@@ -3,7 +3,6 @@
 #pragma once
 
 #include <filesystem>
-#include <functional>
 #include <optional>
 #include <string>
 #include <sys/types.h>
@@ -12,6 +11,7 @@
 #include "labrack/v1/fleet.pb.h"
 #include "labrack/v1/plan.pb.h"
 #include "storage/base/clock.h"
+#include "tests/e2e/wait_until.h"
 
 namespace labrack::e2e {
 
@@ -43,9 +43,6 @@ class Process {
   int input_ = -1;
   std::optional<int> exit_;
 };
-
-// Asks until it holds; false after `longest`.
-bool WaitUntil(Nanoseconds longest, const std::function<bool()>& holds);
 
 std::string Binary(const std::string& name);
 std::string ReadText(const std::filesystem::path& file);

@@ -52,6 +52,16 @@ bool GoneSoon(pid_t pid) {
   return false;
 }
 
+// The number that a process has written; waits for it.
+pid_t PidIn(const std::filesystem::path& file) {
+  for (int i = 0; i < 500; ++i) {
+    pid_t pid = 0;
+    if (std::ifstream(file) >> pid) return pid;
+    std::this_thread::sleep_for(milliseconds(10));
+  }
+  return -1;
+}
+
 TEST(ExecTest, OutputErrorsAndExitCodeComeBack) {
   const Outcome outcome = RunOk(Shell("echo out; echo err >&2; exit 7"));
   EXPECT_EQ(outcome.output, "out\n");
@@ -205,15 +215,18 @@ TEST(ExecTest, AnEndlessFloodDoesNotGetPastTheTimeLimit) {
 }
 
 TEST(ExecTest, CancelEndsACommand) {
+  const std::filesystem::path file =
+      std::filesystem::path(testing::TempDir()) / ("labrack-cancel-" + std::to_string(getpid()));
   runtime::CancelToken cancel;
-  Command command = Shell("sleep 60");
+  Command command = Shell("echo $$ > " + file.string() + "; exec sleep 60");
   command.cancel = &cancel;
   std::thread canceller([&] {
-    std::this_thread::sleep_for(milliseconds(100));
+    EXPECT_GT(PidIn(file), 0);
     cancel.Cancel();
   });
   const Outcome outcome = RunOk(command);
   canceller.join();
+  std::filesystem::remove(file);
   EXPECT_TRUE(outcome.cancelled);
   EXPECT_LT(outcome.wall, seconds(2));
   EXPECT_EQ(RunChecked(command).error().code(), Errc::kCancelled);
@@ -277,7 +290,7 @@ TEST(ChildTest, WaitIsBoundedAndADestroyedChildLivesOnAndIsReapedLater) {
     EXPECT_FALSE(child->Poll()->has_value());
   }
   EXPECT_TRUE(Exists(pid));
-  std::this_thread::sleep_for(milliseconds(300));
+  EXPECT_TRUE(GoneSoon(pid));
   EXPECT_TRUE(RunOk(Shell("true")).ok());
   EXPECT_FALSE(Exists(pid));
 }
@@ -315,16 +328,6 @@ TEST(ChildTest, EndsWithTheThreadThatStartedItWhenAsked) {
 }
 
 // --- families ---
-
-// The number that a process has written; waits for it.
-pid_t PidIn(const std::filesystem::path& file) {
-  for (int i = 0; i < 500; ++i) {
-    pid_t pid = 0;
-    if (std::ifstream(file) >> pid) return pid;
-    std::this_thread::sleep_for(milliseconds(10));
-  }
-  return -1;
-}
 
 class FamilyTest : public testing::Test {
  protected:
