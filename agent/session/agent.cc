@@ -384,6 +384,7 @@ void Agent::UpdateBoard(TimePoint now) {
   }
   board.set_spool_bytes(spool_bytes_);
   board.set_disk_low(disk_low_);
+  board.set_dirty(LeftOnHost());
   heart_->SetBoard(std::move(board));
   if (exporter_ == nullptr) return;
   telemetry::AgentFigures figures;

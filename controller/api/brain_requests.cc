@@ -32,8 +32,10 @@ void ShowEnded(catalog::Reader& reader, const std::string& run_id, Watcher& watc
 plan::FleetView Brain::FleetHosts() const {
   plan::FleetView view;
   for (const auto& [id, agent] : roster_.agents()) {
-    view.push_back(
-        {.agent_id = id, .online = roster_.Look(id).connected, .inventory = agent.inventory});
+    view.push_back({.agent_id = id,
+                    .online = roster_.Look(id).connected,
+                    .inventory = agent.inventory,
+                    .dirty = agent.dirty});
   }
   return view;
 }
@@ -48,6 +50,7 @@ v1::HostsReply Brain::Hosts() const {
     host->set_silent_ns(roster_.Silent(agent).count());
     host->set_working_on(scheduler_.WorkOf(id));
     host->set_round_trip_ns(agent.round_trip.count());
+    host->set_dirty(agent.dirty);
   }
   return reply;
 }

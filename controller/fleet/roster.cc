@@ -186,6 +186,7 @@ void Roster::TakeHeartbeat(std::uint64_t session_id, const v1::Heartbeat& heartb
   if (heartbeat.round_trip_best_ns() > 0) {
     agent->round_trip = Nanoseconds(heartbeat.round_trip_best_ns());
   }
+  agent->dirty = heartbeat.dirty();
   agent->progress.clear();
   for (const v1::AssignmentProgress& progress : heartbeat.assignments()) {
     if (agent->progress.size() == kProgressMax) break;

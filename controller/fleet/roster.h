@@ -66,6 +66,7 @@ class Roster final : public run::AgentDirectory {
     Nanoseconds closed_at{-1};  // likewise; negative: its stream is up
     Nanoseconds round_trip{0};
     std::map<std::string, v1::AssignmentProgress> progress;  // by assignment id
+    std::string dirty;    // what an earlier trial has left there; by its last heartbeat
     std::string peer;     // gRPC's name of the other end, of the last session
     bool heard = false;   // since the controller's start
     bool silent = false;  // suspect or worse, and did not say Goodbye

@@ -150,11 +150,32 @@ const v1::LentDisk* LentSpace(const v1::Inventory& host, v1::DiskKind kind) {
 }
 
 void FleetCheck::Run(PlanRefusal& refusal) {
+  CheckClean(refusal);
   CheckStacks(refusal);
   CheckCommands(refusal);
   CheckSafety(refusal);
   CheckSpace(refusal);
   CheckGates(refusal);
+}
+
+// Its agent would refuse every trial.
+void FleetCheck::CheckClean(PlanRefusal& refusal) {
+  std::vector<std::string> notes;
+  for (const FleetHost* host : hosts_) {
+    if (!host->dirty.empty()) notes.push_back(host->agent_id + ": " + host->dirty);
+  }
+  if (notes.empty()) return;
+  const std::string count = Count(notes.size(), "host");
+  refusal.problems.Add(
+      At(playbook_.Find("hosts.match"),
+         {"LR411",
+          count + (notes.size() == 1 ? " still holds" : " still hold") +
+              " what an earlier trial has left, and takes no other",
+          "",
+          std::move(notes),
+          {"end there what holds it (the notes name it); the agent goes on trying, and takes "
+           "trials as soon as the host is clean",
+           "or leave such hosts out with `hosts.match`"}}));
 }
 
 void FleetCheck::CheckStacks(PlanRefusal& refusal) {

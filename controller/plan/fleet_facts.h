@@ -39,6 +39,7 @@ class FleetCheck {
   void Run(PlanRefusal& refusal);
 
  private:
+  void CheckClean(PlanRefusal& refusal);
   void CheckStacks(PlanRefusal& refusal);
   void CheckCommands(PlanRefusal& refusal);
   void CheckSafety(PlanRefusal& refusal);

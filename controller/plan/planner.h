@@ -26,6 +26,7 @@ struct FleetHost {
   std::string agent_id;
   bool online = false;
   v1::Inventory inventory;
+  std::string dirty = {};  // what an earlier trial has left there: it takes no other until then
 };
 // In any order; plans are in the order of agent ids.
 using FleetView = std::vector<FleetHost>;

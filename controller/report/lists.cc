@@ -231,6 +231,7 @@ std::string FormatHosts(const v1::HostsReply& hosts) {
     const v1::Inventory& inventory = host.inventory();
     std::string state = host.session_state();
     if (state != "ONLINE" && host.silent_ns() > 0) state += " " + Ago(host.silent_ns());
+    if (!host.dirty().empty()) state += ", dirty";
     const auto lent = std::ranges::count_if(
         inventory.disks(), [](const v1::LentDisk& disk) { return disk.refused().empty(); });
     table.AddRow({HostName(host), host.agent_id(), state, inventory.kernel(),
@@ -264,6 +265,7 @@ std::string FormatHost(const v1::HostRecord& host) {
   line("metrics", inventory.metrics_address());
   line("round trip", host.round_trip_ns() > 0 ? Ago(host.round_trip_ns()) : "");
   line("working on", host.working_on());
+  line("dirty", host.dirty());
   const std::map<std::string, std::string> labels(inventory.labels().begin(),
                                                   inventory.labels().end());
   for (const auto& [name, value] : labels) line("label", fmt::format("{}={}", name, value));

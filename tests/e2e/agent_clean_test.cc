@@ -180,6 +180,9 @@ TEST_F(AgentCleanTest, AHostThatIsNotCleanTakesNoTrialAndForgetsNothingUntilItIs
   })) << Log();
   EXPECT_TRUE(refused()) << Log();
   EXPECT_TRUE(controller_.WaitFor([&](const Heard& heard) {
+    return heard.heartbeat.dirty().find("cannot be unmounted") != std::string::npos;
+  })) << controller_.heard().heartbeat.dirty();
+  EXPECT_TRUE(controller_.WaitFor([&](const Heard& heard) {
     return heard.result() != nullptr && heard.result()->assignment_id() == waiting.assignment_id();
   })) << "what waits ends too: "
       << Log();
@@ -189,6 +192,8 @@ TEST_F(AgentCleanTest, AHostThatIsNotCleanTakesNoTrialAndForgetsNothingUntilItIs
   EXPECT_TRUE(WaitUntil(seconds(60), [&] { return Mounted().empty() && HoldsNoLoopDevice(); }))
       << Log();
   ExpectCleanAndClosed(waiting);
+  EXPECT_TRUE(
+      controller_.WaitFor([](const Heard& heard) { return heard.heartbeat.dirty().empty(); }));
   controller_.ForgetEvents();
   const v1::AssignmentSpec after = StreamOnDirectory("run-1/3/st-01", kEpoch + 4);
   EXPECT_EQ(Assign(after, "c4").result(), v1::COMMAND_RESULT_OK) << Log();

@@ -120,6 +120,22 @@ TEST_F(ControllerTest, ARefusalIsTheTrialsReason) {
   EXPECT_THAT(client().Show(run_id).trials(0).summary().reason(), HasSubstr("DISK_LOW"));
 }
 
+TEST_F(ControllerTest, AHostThatSaysItIsNotCleanIsListedSoAndNotPlannedFor) {
+  StartController();
+  AddAgents(2, [](sim::SimAgentOptions& options) {
+    if (options.id == "st-2") options.dirty = "/mnt/a cannot be unmounted";
+  });
+  ASSERT_TRUE(WaitUntil(seconds(20), [&] {
+    const v1::HostsReply hosts = client().Hosts();
+    return hosts.hosts_size() == 2 && hosts.hosts(1).dirty() == "/mnt/a cannot be unmounted";
+  }));
+  EXPECT_EQ(client().Hosts().hosts(0).dirty(), "");
+  const v1::SubmitReply reply = client().Submit(Playbook(1));
+  EXPECT_EQ(reply.run_id(), "");
+  ASSERT_EQ(reply.plan().problems_size(), 1);
+  EXPECT_EQ(reply.plan().problems(0).code(), "LR411");
+}
+
 TEST_F(ControllerTest, CancelStopsWhatRuns) {
   StartController();
   AddAgents(2, [](sim::SimAgentOptions& options) { options.step_time = seconds(3600); });

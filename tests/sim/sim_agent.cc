@@ -294,6 +294,7 @@ void SimFleet::Agent::Heartbeat(std::uint64_t number) {
   v1::Heartbeat* heartbeat = message.mutable_heartbeat();
   heartbeat->set_agent_send_mono_ns(Now().time_since_epoch().count());
   heartbeat->set_round_trip_best_ns(200'000);
+  heartbeat->set_dirty(options_.dirty);
   for (const auto& [key, held] : held_) {
     v1::AssignmentProgress* progress = heartbeat->add_assignments();
     progress->set_assignment_id(key.first);

@@ -37,6 +37,7 @@ struct SimAgentOptions {
   Nanoseconds step_time = std::chrono::milliseconds(2);   // of each measured step
   Nanoseconds reconnect = std::chrono::milliseconds(50);  // window of the first try
   Seed seed{1};
+  std::string dirty;  // what its heartbeats say that a trial has left
   // Faults.
   double drop_chance = 0;         // the session breaks after an Events message
   bool duplicate_events = false;  // each batch of events is sent twice

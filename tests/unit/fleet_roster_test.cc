@@ -253,6 +253,20 @@ TEST_F(RosterTest, AnotherMachineWithTheSameIdIsAConflict) {
   EXPECT_TRUE(moved.machine_changed);
 }
 
+TEST_F(RosterTest, AHostIsDirtyAsLongAsItsHeartbeatsSaySo) {
+  Attach(1, "a");
+  v1::Heartbeat heartbeat;
+  heartbeat.set_dirty("/mnt/a cannot be unmounted");
+  roster_.TakeHeartbeat(1, heartbeat);
+  EXPECT_EQ(roster_.Find("a")->dirty, "/mnt/a cannot be unmounted");
+  // A new session has not said yet that it is clean.
+  roster_.Closed(1, false);
+  ASSERT_TRUE(roster_.Hello(2, MakeHello("a", 1, 2)).status.ok());
+  EXPECT_NE(roster_.Find("a")->dirty, "");
+  roster_.TakeHeartbeat(2, {});
+  EXPECT_EQ(roster_.Find("a")->dirty, "");
+}
+
 TEST_F(RosterTest, IdsAreCheckedAndHeartbeatsStretchWithTheFleet) {
   EXPECT_EQ(roster_.Hello(1, MakeHello("../x")).status.error_code(),
             grpc::StatusCode::INVALID_ARGUMENT);

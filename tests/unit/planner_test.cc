@@ -333,6 +333,23 @@ TEST(Planner, TakesTheFirstHostsByName) {
   EXPECT_THAT(plan->cells(0).agent_ids(), ElementsAre("a", "b"));
 }
 
+TEST(Planner, RefusesAHostThatIsNotCleanIfItWouldTakePart) {
+  FleetView fleet{MakeHost("a"), MakeHost("b")};
+  fleet[1].dirty = "/mnt/a: cannot be unmounted: in use by sh (pid 7)";
+  Builder builder = SmallPlaybook();
+  auto plan = MakePlan(builder.loaded, fleet, Seed{1});
+  ASSERT_FALSE(plan);
+  EXPECT_THAT(Messages(plan.error()),
+              ElementsAre("LR411 1 host still holds what an earlier trial has left, and takes no "
+                          "other"));
+  const config::Problem& problem = plan.error().problems.list()[0];
+  EXPECT_THAT(problem.notes, ElementsAre("b: /mnt/a: cannot be unmounted: in use by sh (pid 7)"));
+  EXPECT_THAT(problem.helps[1], HasSubstr("hosts.match"));
+  (*builder.loaded.playbook.mutable_hosts()->mutable_match())["role"] = "bench";
+  (*fleet[0].inventory.mutable_labels())["role"] = "bench";
+  EXPECT_TRUE(MakePlan(builder.loaded, fleet, Seed{1}));
+}
+
 TEST(Planner, RefusesWhatAHostCannotBuild) {
   FleetView fleet{MakeHost("a"), MakeHost("b")};
   Refuse(fleet[1], "xfs", "mkfs.xfs is not installed (package xfsprogs)");

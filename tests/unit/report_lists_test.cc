@@ -61,6 +61,16 @@ TEST(ReportListsTest, HostsAndDisks) {
   EXPECT_THAT(FormatDisks({}), HasSubstr("no disks"));
 }
 
+TEST(ReportListsTest, AHostThatIsNotCleanSaysSoAndWhy) {
+  v1::HostsReply hosts = TwoHosts();
+  EXPECT_THAT(FormatHosts(hosts), Not(HasSubstr("dirty")));
+  EXPECT_THAT(FormatHost(hosts.hosts(0)), Not(HasSubstr("dirty")));
+  hosts.mutable_hosts(0)->set_dirty("/mnt/a: cannot be unmounted: in use by sh (pid 7)");
+  EXPECT_THAT(FormatHosts(hosts), HasSubstr("ONLINE, dirty"));
+  EXPECT_THAT(FormatHost(hosts.hosts(0)),
+              HasSubstr("  dirty       /mnt/a: cannot be unmounted: in use by sh (pid 7)\n"));
+}
+
 TEST(ReportListsTest, RunsAndStatus) {
   RunRecordBuilder builder("copy-day");
   builder.AddHost("st-01");

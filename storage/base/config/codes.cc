@@ -167,6 +167,11 @@ constexpr CodeText kCodes[] = {
     {"LR410", "the base would be run nowhere",
      "Every other stack is compared with `base`. Where it is skipped on all hosts, or left out by "
      "`include` or `exclude`, nothing would be compared, and the run would pass all the same."},
+    {"LR411", "a host is not clean",
+     "An earlier trial has left a mount, a device or a process there that its agent cannot undo, "
+     "since somebody uses it or it hangs in the kernel. What is measured beside it would not "
+     "count, so the agent refuses trials (DIRTY_HOST) and tries again until the host is clean. "
+     "`labrack host show` says what is left."},
     {"LW101", "reads were answered by memory",
      "The workload read more than the devices below were asked for, so memory answered. With "
      "`direct: true`, `cache: cold`, or files larger than memory, the disks are measured."},
