@@ -14,11 +14,11 @@
 #include "agent/exec/family.h"
 #include "agent/exec/program.h"
 #include "agent/stack/host_ability.h"
-#include "agent/stack/mounts.h"
 #include "agent/worker/trial_files.h"
 #include "proto/fields/fields.h"
 #include "storage/base/descriptor.h"
 #include "tests/e2e/agent_fixture.h"
+#include "tests/e2e/stack_traces.h"
 
 namespace labrack::e2e {
 namespace {
@@ -34,16 +34,11 @@ class AgentCleanTest : public AgentFixture {
     StartAgent("allow_exec: true\n");
     ASSERT_TRUE(WaitForHello(1)) << Log();
   }
-  static v1::AssignmentSpec OnExt4(const std::string& id, std::uint64_t epoch) {
-    v1::AssignmentSpec spec = SyncPagesOnDirectory(id, epoch, seconds(60));
-    spec.mutable_stack()->set_name("ext4");
-    fields::FillDefaults(*spec.mutable_stack()->mutable_host()->mutable_ext4());
-    spec.mutable_disks()->set_count(1);
-    spec.mutable_disks()->set_size(64 << 20);
-    return spec;
+  static v1::AssignmentSpec PagesOnExt4(const std::string& id, std::uint64_t epoch) {
+    return OnExt4(SyncPagesOnDirectory(id, epoch, seconds(60)));
   }
   v1::AssignmentSpec ExecOnExt4(const std::string& script) const {
-    v1::AssignmentSpec spec = OnExt4("run-1/0/st-01", kEpoch + 1);
+    v1::AssignmentSpec spec = PagesOnExt4("run-1/0/st-01", kEpoch + 1);
     v1::ExecWorkload& command = *spec.mutable_workload()->mutable_exec();
     fields::FillDefaults(command);
     for (const std::string& word : {std::string("sh"), std::string("-c"), script}) {
@@ -52,26 +47,11 @@ class AgentCleanTest : public AgentFixture {
     return spec;
   }
   // Where the stack is mounted now; empty: nowhere.
-  std::filesystem::path Mounted() const {
-    const Result<std::vector<stack::MountEntry>> mounts = stack::ReadMounts();
-    if (!mounts) return {};
-    for (const stack::MountEntry& entry : *mounts) {
-      if (entry.mount_point.starts_with(state_.string() + "/")) return entry.mount_point;
-    }
-    return {};
-  }
-  bool HoldsNoLoopDevice() const {
-    for (const auto& entry : std::filesystem::directory_iterator("/sys/block")) {
-      if (ReadText(entry.path() / "loop" / "backing_file").starts_with(state_.string())) {
-        return false;
-      }
-    }
-    return true;
-  }
+  std::filesystem::path Mounted() const { return MountBelow(state_); }
   void ExpectCleanAndClosed(const v1::AssignmentSpec& spec) {
     ExpectClosed(spec);
     EXPECT_EQ(Mounted(), "");
-    EXPECT_TRUE(HoldsNoLoopDevice());
+    EXPECT_FALSE(HasLoopDeviceBelow(state_));
   }
   void ExpectCleanUp(v1::Outcome outcome) {
     const Heard heard = controller_.heard();
@@ -107,7 +87,7 @@ TEST_F(AgentCleanTest, ADaemonOfACommandEndsWithItsTrial) {
 // fio puts each job into a session of its own.
 TEST_F(AgentCleanTest, FiosJobsEndWithAWorkerThatIsKilled) {
   if (!exec::FindProgram("fio")) GTEST_SKIP() << "fio is not installed";
-  v1::AssignmentSpec spec = OnExt4("run-1/0/st-01", kEpoch + 1);
+  v1::AssignmentSpec spec = PagesOnExt4("run-1/0/st-01", kEpoch + 1);
   v1::FioWorkload& fio = *spec.mutable_workload()->mutable_fio();
   fields::FillDefaults(fio);
   const std::string job = "job" + std::to_string(getpid());
@@ -138,7 +118,7 @@ TEST_F(AgentCleanTest, FiosJobsEndWithAWorkerThatIsKilled) {
 
 TEST_F(AgentCleanTest, AKilledAgentsNextOneEndsWhatWorkerAndAgentLeft) {
   if (!exec::FindProgram("fio")) GTEST_SKIP() << "fio is not installed";
-  v1::AssignmentSpec spec = OnExt4("run-1/0/st-01", kEpoch + 1);
+  v1::AssignmentSpec spec = PagesOnExt4("run-1/0/st-01", kEpoch + 1);
   v1::FioWorkload& fio = *spec.mutable_workload()->mutable_fio();
   fields::FillDefaults(fio);
   fio.set_job("[j]\nrw=write\nsize=4m\nioengine=psync\ntime_based=1\nruntime=120\n");
@@ -156,7 +136,7 @@ TEST_F(AgentCleanTest, AKilledAgentsNextOneEndsWhatWorkerAndAgentLeft) {
 }
 
 TEST_F(AgentCleanTest, AHostThatIsNotCleanTakesNoTrialAndForgetsNothingUntilItIs) {
-  v1::AssignmentSpec spec = OnExt4("run-1/0/st-01", kEpoch + 1);
+  v1::AssignmentSpec spec = PagesOnExt4("run-1/0/st-01", kEpoch + 1);
   ASSERT_EQ(Assign(spec, "c1").result(), v1::COMMAND_RESULT_OK) << Log();
   const v1::AssignmentSpec waiting = StreamOnDirectory("run-1/1/st-01", kEpoch + 2);
   ASSERT_TRUE(WaitForPhase(v1::PHASE_MEASURE)) << Log();
@@ -189,8 +169,9 @@ TEST_F(AgentCleanTest, AHostThatIsNotCleanTakesNoTrialAndForgetsNothingUntilItIs
   EXPECT_EQ(controller_.heard().result()->measurement().outcome(), v1::OUTCOME_NOT_STARTED);
   EXPECT_NE(Mounted(), "");
   held.Close();
-  EXPECT_TRUE(WaitUntil(seconds(60), [&] { return Mounted().empty() && HoldsNoLoopDevice(); }))
-      << Log();
+  EXPECT_TRUE(WaitUntil(seconds(60), [&] {
+    return Mounted().empty() && !HasLoopDeviceBelow(state_);
+  })) << Log();
   ExpectCleanAndClosed(waiting);
   EXPECT_TRUE(
       controller_.WaitFor([](const Heard& heard) { return heard.heartbeat.dirty().empty(); }));

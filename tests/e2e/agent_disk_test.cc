@@ -15,11 +15,11 @@
 #include <gtest/gtest.h>
 
 #include "agent/stack/host_ability.h"
-#include "agent/stack/mounts.h"
 #include "agent/worker/trial_files.h"
 #include "proto/fields/fields.h"
 #include "storage/base/descriptor.h"
 #include "tests/e2e/agent_fixture.h"
+#include "tests/e2e/stack_traces.h"
 
 namespace labrack::e2e {
 namespace {
@@ -266,27 +266,14 @@ class FullStackTest : public FullDiskTest {
     const std::string reason = stack::WhyNoDisks(stack::ProbeHost(stack::ZfsProbe::kSkip));
     if (!reason.empty()) GTEST_SKIP() << reason;
   }
-  // 32 MiB written block by block, each of them synced, onto an ext4 of 64 MiB.
+  // 32 MiB written block by block, each of them synced.
   static v1::AssignmentSpec StreamOnExt4(const std::string& id, std::uint64_t epoch) {
-    v1::AssignmentSpec spec = StreamOnDirectory(id, epoch);
-    spec.mutable_stack()->set_name("ext4");
-    fields::FillDefaults(*spec.mutable_stack()->mutable_host()->mutable_ext4());
-    spec.mutable_disks()->set_count(1);
-    spec.mutable_disks()->set_size(64 << 20);
+    v1::AssignmentSpec spec = OnExt4(StreamOnDirectory(id, epoch));
     v1::StreamWorkload& stream = *spec.mutable_workload()->mutable_stream();
     stream.set_file(32 << 20);
     stream.set_block(4096);
     stream.set_sync(v1::STREAM_SYNC_EACH);
     return spec;
-  }
-  // Where the stack is mounted now; empty: nowhere.
-  std::filesystem::path MountedBelowState() const {
-    const Result<std::vector<stack::MountEntry>> mounts = stack::ReadMounts();
-    if (!mounts) return {};
-    for (const stack::MountEntry& entry : *mounts) {
-      if (entry.mount_point.starts_with(state_.string() + "/")) return entry.mount_point;
-    }
-    return {};
   }
   static std::uintmax_t BytesBelow(const std::filesystem::path& directory) {
     std::uintmax_t bytes = 0;
@@ -297,16 +284,9 @@ class FullStackTest : public FullDiskTest {
     }
     return bytes;
   }
-  bool HoldsNoLoopDevice() const {
-    for (const auto& entry : std::filesystem::directory_iterator("/sys/block")) {
-      const std::string backing = ReadText(entry.path() / "loop" / "backing_file");
-      if (backing.starts_with(state_.string())) return false;
-    }
-    return true;
-  }
   void ExpectNothingIsLeft() const {
-    EXPECT_EQ(MountedBelowState(), "");
-    EXPECT_TRUE(HoldsNoLoopDevice());
+    EXPECT_EQ(MountBelow(state_), "");
+    EXPECT_FALSE(HasLoopDeviceBelow(state_));
     EXPECT_TRUE(FilesBelow(state_ / "disks").empty());
     EXPECT_TRUE(FilesBelow(state_ / "mounts").empty());
   }
@@ -315,7 +295,7 @@ class FullStackTest : public FullDiskTest {
 TEST_F(FullStackTest, AFileSystemUnderTestThatRunsFullFailsTheMeasurementAndNothingStays) {
   const v1::AssignmentSpec spec = StreamOnExt4("run-1/0/st-01", kEpoch + 1);
   ASSERT_NO_FATAL_FAILURE(StartMeasuring(spec));
-  const std::filesystem::path mounted = MountedBelowState();
+  const std::filesystem::path mounted = MountBelow(state_);
   ASSERT_TRUE(WaitUntil(seconds(10), [&] { return BytesBelow(mounted) > 64 << 10; })) << Log();
   {
     // As a process of somebody else's would, which then goes away.

@@ -124,6 +124,14 @@ v1::AssignmentSpec StreamOnDirectory(const std::string& id, std::uint64_t epoch)
   return spec;
 }
 
+v1::AssignmentSpec OnExt4(v1::AssignmentSpec spec) {
+  spec.mutable_stack()->set_name("ext4");
+  fields::FillDefaults(*spec.mutable_stack()->mutable_host()->mutable_ext4());
+  spec.mutable_disks()->set_count(1);
+  spec.mutable_disks()->set_size(64 << 20);
+  return spec;
+}
+
 std::vector<v1::EventRecord> ReadSpool(const std::filesystem::path& trial,
                                        const v1::AssignmentSpec& spec) {
   spool::SpoolReader reader(trial / "spool",

@@ -51,6 +51,8 @@ std::string ReadText(const std::filesystem::path& file);
 v1::AssignmentSpec SyncPagesOnDirectory(const std::string& id, std::uint64_t epoch,
                                         Nanoseconds duration);
 v1::AssignmentSpec StreamOnDirectory(const std::string& id, std::uint64_t epoch);
+// The same on an ext4 of its own, 64 MiB on one disk.
+v1::AssignmentSpec OnExt4(v1::AssignmentSpec spec);
 
 std::vector<v1::EventRecord> ReadSpool(const std::filesystem::path& trial,
                                        const v1::AssignmentSpec& spec);

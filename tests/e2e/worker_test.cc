@@ -159,10 +159,7 @@ TEST_F(WorkerTest, JobFileAndReportOfFioDoNotLieOnTheStack) {
 TEST_F(WorkerTest, WhereNothingIsReadBackNothingIsUnmountedForIt) {
   const std::string reason = stack::WhyNoDisks(stack::ProbeHost(stack::ZfsProbe::kSkip));
   if (!reason.empty()) GTEST_SKIP() << reason;
-  v1::AssignmentSpec spec = StreamOnDirectory("run-1/9/st-01", 10);
-  spec.mutable_stack()->mutable_host()->mutable_ext4();
-  fields::FillDefaults(*spec.mutable_stack());
-  spec.mutable_disks()->set_size(64U << 20);
+  v1::AssignmentSpec spec = OnExt4(StreamOnDirectory("run-1/9/st-01", 10));
   v1::ExecWorkload& exec = *spec.mutable_workload()->mutable_exec();
   const std::filesystem::path go = temp_.path() / "go";
   const std::string wait = "until test -e " + go.string() + "; do sleep 0.05; done";
@@ -198,10 +195,7 @@ TEST_F(WorkerTest, VerifyMountsNothingAnewBeforeTheStepsThatFollow) {
   if (!reason.empty()) GTEST_SKIP() << reason;
   std::uint64_t epoch = 11;
   for (const v1::Verify verify : {v1::VERIFY_NONE, v1::VERIFY_ALL}) {
-    v1::AssignmentSpec spec = StreamOnDirectory("run-1/10/st-01", ++epoch);
-    spec.mutable_stack()->mutable_host()->mutable_ext4();
-    fields::FillDefaults(*spec.mutable_stack());
-    spec.mutable_disks()->set_size(64U << 20);
+    v1::AssignmentSpec spec = OnExt4(StreamOnDirectory("run-1/10/st-01", ++epoch));
     v1::FilesWorkload& files = *spec.mutable_workload()->mutable_files();
     fields::FillDefaults(files);
     files.set_files(2000);
