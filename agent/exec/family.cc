@@ -12,6 +12,7 @@
 #include <thread>
 #include <unistd.h>
 
+#include "storage/base/config/utf8.h"
 #include "storage/base/descriptor.h"
 
 namespace labrack::exec {
@@ -119,7 +120,7 @@ std::optional<ProcessFacts> ReadProcess(pid_t pid) {
   }
   ProcessFacts facts;
   facts.pid = pid;
-  facts.name = stat.substr(open_at + 1, close_at - open_at - 1);
+  facts.name = config::AsUtf8(stat.substr(open_at + 1, close_at - open_at - 1));
   std::vector<std::string> words;  // from the third of the line on
   for (std::size_t at = close_at + 1; at < stat.size();) {
     const std::size_t begin = stat.find_first_not_of(" \n", at);

@@ -37,7 +37,7 @@ struct ProcessFacts {
   pid_t session = -1;
   char state = '?';
   std::uint64_t start_ticks = 0;  // since the host was started; tells apart who had the same number
-  std::string name;
+  std::string name;               // UTF-8, whatever the process calls itself
 };
 std::vector<pid_t> AllProcesses();
 // nullopt: there is no such process.

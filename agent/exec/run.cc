@@ -13,6 +13,7 @@
 #include "agent/exec/capped_buffer.h"
 #include "agent/exec/child.h"
 #include "agent/exec/family.h"
+#include "storage/base/config/utf8.h"
 
 namespace labrack::exec {
 namespace {
@@ -206,7 +207,7 @@ std::string Tail(std::string_view text) {
   for (std::size_t at = tail.find('\n'); at != std::string::npos; at = tail.find('\n')) {
     tail.replace(at, 1, " | ");
   }
-  return tail;
+  return config::AsUtf8(tail);
 }
 
 bool SpeaksOfFullDevice(const Outcome& outcome) {

@@ -21,6 +21,7 @@
 
 #include <fmt/format.h>
 
+#include "agent/exec/family.h"
 #include "storage/base/descriptor.h"
 
 namespace labrack::stack {
@@ -317,21 +318,15 @@ Result<void> Unmount(const std::filesystem::path& path, Nanoseconds busy_wait) {
 }
 
 std::string UsersOf(const std::filesystem::path& path) {
-  std::vector<std::string> users;
-  std::error_code ignored;
-  std::filesystem::directory_iterator entry("/proc", ignored);
-  for (; !ignored && entry != std::filesystem::directory_iterator(); entry.increment(ignored)) {
-    const std::string pid = entry->path().filename().string();
-    if (pid.find_first_not_of("0123456789") != std::string::npos) continue;
-    if (users.size() >= kUsersNamedMax || !Uses(entry->path(), path.string())) continue;
-    std::ifstream name_file(entry->path() / "comm");
-    std::string name;
-    std::getline(name_file, name);
-    users.push_back(name + " (pid " + pid + ")");
+  std::vector<exec::ProcessFacts> users;
+  for (const pid_t pid : exec::AllProcesses()) {
+    if (users.size() == kUsersNamedMax) break;
+    if (!Uses("/proc/" + std::to_string(pid), path.string())) continue;
+    if (std::optional<exec::ProcessFacts> user = exec::ReadProcess(pid)) {
+      users.push_back(*std::move(user));
+    }
   }
-  std::string text;
-  for (const std::string& user : users) text += (text.empty() ? "" : ", ") + user;
-  return text;
+  return exec::NamesOf(users);
 }
 
 }  // namespace labrack::stack

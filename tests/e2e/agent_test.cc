@@ -112,6 +112,21 @@ TEST_F(AgentTest, RefusalsSayWhy) {
   }));
 }
 
+// A message with a string that is not UTF-8 would not be read, and be sent again for ever.
+TEST_F(AgentTest, WhatACommandSaysMayBeAnyBytes) {
+  StartAgent("allow_exec: true\n");
+  ASSERT_TRUE(WaitForHello(1)) << Log();
+  v1::AssignmentSpec spec = StreamOnDirectory("run-1/0/st-01", kEpoch + 1);
+  v1::ExecWorkload& command = *spec.mutable_workload()->mutable_exec();
+  for (const char* word : {"sh", "-c", "printf 'caf\\351' >&2; exit 1"}) command.add_command(word);
+  command.set_timeout(Nanoseconds(seconds(10)).count());
+  EXPECT_EQ(Assign(spec, "c1").result(), v1::COMMAND_RESULT_OK) << Log();
+  ASSERT_TRUE(WaitForResult()) << Log();
+  EXPECT_NE(controller_.heard().result()->measurement().reason().find("caf?"), std::string::npos)
+      << controller_.heard().result()->measurement().reason();
+  ExpectClosed(spec);
+}
+
 TEST_F(AgentTest, WithoutAcknowledgementEverythingComesAgainAfterTheControllersDeath) {
   StartAgent();
   ASSERT_TRUE(WaitForHello(1)) << Log();

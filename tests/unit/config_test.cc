@@ -14,6 +14,7 @@
 
 #include "storage/base/config/source.h"
 #include "storage/base/config/tree.h"
+#include "storage/base/config/utf8.h"
 #include "tests/unit/golden.h"
 
 namespace labrack::config {
@@ -324,6 +325,13 @@ TEST(ProblemsTest, KeepsAtMostFiftyAndCountsAll) {
   EXPECT_THAT(problems.list(), SizeIs(Problems::kKeptMax));
   EXPECT_THAT(RenderAll(problems, "", Colour::kNever),
               HasSubstr("73 errors (the first 50 shown); nothing was started."));
+}
+
+TEST(Utf8Test, BytesThatAreNoTextBecomeQuestionMarks) {
+  EXPECT_EQ(AsUtf8(""), "");
+  EXPECT_EQ(AsUtf8("caf\xc3\xa9 \xe2\x82\xac\n"), "caf\xc3\xa9 \xe2\x82\xac\n");
+  EXPECT_EQ(AsUtf8("caf\xe9!"), "caf?!");
+  EXPECT_EQ(AsUtf8("\xa9 cut off \xe2\x82"), "? cut off ??");
 }
 
 TEST(NearestTest, FindsSlipsAndNothingElse) {

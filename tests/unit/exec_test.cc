@@ -5,6 +5,7 @@
 #include <fstream>
 #include <poll.h>
 #include <signal.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <thread>
 #include <unistd.h>
@@ -214,6 +215,15 @@ TEST(ExecTest, AnEndlessFloodDoesNotGetPastTheTimeLimit) {
   EXPECT_LT(outcome.wall, seconds(3));
 }
 
+TEST(ExecTest, WhatAToolSaidIsDescribedInUtf8WhateverItIs) {
+  EXPECT_THAT(RunOk(Shell("printf 'caf\\351 \\303\\251' >&2; exit 1")).Describe(),
+              testing::EndsWith(": caf? \xc3\xa9"));
+  // Cut in the middle of a character.
+  const Outcome outcome =
+      RunOk(Shell("for i in $(seq 100); do printf '\\342\\202\\254'; done; printf x; exit 1"));
+  EXPECT_THAT(outcome.Describe(), HasSubstr(": ...??\xe2\x82\xac"));
+}
+
 TEST(ExecTest, CancelEndsACommand) {
   const std::filesystem::path file =
       std::filesystem::path(testing::TempDir()) / ("labrack-cancel-" + std::to_string(getpid()));
@@ -366,6 +376,15 @@ TEST_F(FamilyTest, WhatClearsItsEnvironmentIsFoundAmongOurOrphans) {
                           [&](const ProcessFacts& one) { return one.pid == daemon; }));
   EXPECT_TRUE(EndFamily(below, std::chrono::seconds(5)).empty());
   EXPECT_EQ(waitpid(daemon, nullptr, 0), daemon) << "dead, and ours";
+}
+
+// As long names are that the kernel has cut in the middle of a character.
+TEST_F(FamilyTest, TheNameOfAProcessIsUtf8) {
+  char before[16];
+  ASSERT_EQ(prctl(PR_GET_NAME, before), 0);
+  ASSERT_EQ(prctl(PR_SET_NAME, "caf\xc3\xa9 caf\xc3"), 0);
+  EXPECT_EQ(ReadProcess(getpid())->name, "caf\xc3\xa9 caf?");
+  prctl(PR_SET_NAME, before);
 }
 
 TEST_F(FamilyTest, TheMarkIsComparedWhole) {

@@ -30,6 +30,16 @@ std::size_t CountCharacters(std::string_view text) {
   return count;
 }
 
+std::string AsUtf8(std::string_view text) {
+  std::string valid;
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t begin = at;
+    const bool is_character = NextCharacter(text, at).has_value();
+    valid += is_character ? text.substr(begin, at - begin) : "?";
+  }
+  return valid;
+}
+
 bool IsTextCharacter(char32_t character) {
   if (character == U'\t' || character == U'\n') return true;
   if (character < 0x20 || (character >= 0x7F && character < 0xA0)) return false;

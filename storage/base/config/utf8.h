@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <optional>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -15,6 +16,10 @@ std::optional<char32_t> NextCharacter(std::string_view text, std::size_t& at);
 
 // Bytes that are not UTF-8 count as one character each.
 std::size_t CountCharacters(std::string_view text);
+
+// The text with `?` in place of each byte that is not UTF-8: what a program said, or is called, may
+// be anything, and a message's string may not.
+std::string AsUtf8(std::string_view text);
 
 // Whether a text file may hold it: no control characters but tab and line feed, no byte-order mark
 // in the middle, no line breaks that only some programs see, and nothing that changes the direction
