@@ -2,8 +2,6 @@
 
 #include <algorithm>
 #include <fcntl.h>
-#include <sys/file.h>
-#include <unistd.h>
 #include <utility>
 
 #include <google/protobuf/io/coded_stream.h>
@@ -11,23 +9,20 @@
 
 #include "controller/catalog/schema.h"
 #include "storage/base/clock.h"
+#include "storage/base/file_lock.h"
 
 namespace labrack::catalog {
 namespace {
 
-Result<int> TakeLock(const std::filesystem::path& file) {
-  const int fd = open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
-  if (fd < 0) return FailErrno("open", file.string());
-  if (flock(fd, LOCK_EX | LOCK_NB) != 0) {
-    const int error = errno;
-    close(fd);
-    if (error != EWOULDBLOCK)
-      return std::unexpected(Error::FromErrno(error, "flock", file.string()));
-    return Fail(Errc::kBusy, file.parent_path().string(),
-                "another controller works on this catalog; stop it, use it with --controller, or "
-                "name another state directory");
-  }
-  return fd;
+Result<Descriptor> TakeLock(const std::filesystem::path& file) {
+  Descriptor lock(open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644));
+  if (!lock.valid()) return FailErrno("open", file.string());
+  const Result<bool> ours = TryLockFile(lock, file.string());
+  if (!ours) return std::unexpected(ours.error());
+  if (*ours) return lock;
+  return Fail(Errc::kBusy, file.parent_path().string(),
+              "another controller works on this catalog; stop it, use it with --controller, or "
+              "name another state directory");
 }
 
 Result<void> CheckWal(Database& database, const std::filesystem::path& file) {
@@ -86,10 +81,9 @@ Result<std::unique_ptr<Catalog>> Catalog::Open(const std::filesystem::path& dire
     return Fail(ErrcFromErrno(error.value()), directory.string(),
                 "the state directory cannot be made: " + error.message());
   }
-  Result<int> lock = TakeLock(directory / kLockFile);
+  Result<Descriptor> lock = TakeLock(directory / kLockFile);
   if (!lock) return std::unexpected(lock.error());
-  // From here on the lock belongs to the catalog, which gives it back on every way out.
-  std::unique_ptr<Catalog> catalog(new Catalog(*lock, nullptr));
+  std::unique_ptr<Catalog> catalog(new Catalog(*std::move(lock)));
   const std::filesystem::path file = directory / kCatalogFile;
   Result<std::unique_ptr<Database>> database = Database::Open(file, Access::kWriter);
   if (!database) return std::unexpected(database.error());
@@ -104,11 +98,6 @@ Result<std::unique_ptr<Catalog>> Catalog::Open(const std::filesystem::path& dire
     return std::unexpected(raised.error());
   }
   return catalog;
-}
-
-Catalog::~Catalog() {
-  database_.reset();  // before the lock goes
-  close(lock_fd_);
 }
 
 Result<void> Catalog::RaiseEpochAtStart() {
@@ -305,6 +294,31 @@ Result<bool> Catalog::HasRun(const std::string& id) {
   Result<Query> query = database_->Prepare("SELECT 1 FROM runs WHERE id = ?");
   if (!query) return std::unexpected(query.error());
   return query->With(id).Step();
+}
+
+Result<bool> IsHeld(const std::filesystem::path& directory) {
+  const std::filesystem::path file = directory / kLockFile;
+  const Descriptor lock(open(file.c_str(), O_RDONLY | O_CLOEXEC));
+  if (lock.valid()) return IsFileLocked(lock, file.string());
+  if (errno == ENOENT) return false;
+  return FailErrno("open", file.string());
+}
+
+Result<bool> Exists(const std::filesystem::path& directory) {
+  std::error_code error;
+  const std::filesystem::path file = directory / kCatalogFile;
+  const bool exists = std::filesystem::exists(file, error);
+  if (error) return std::unexpected(Error::FromErrno(error.value(), "look for", file.string()));
+  return exists;
+}
+
+Result<bool> IsUpToDate(const std::filesystem::path& directory) {
+  const std::filesystem::path file = directory / kCatalogFile;
+  Result<std::unique_ptr<Database>> database = Database::Open(file, Access::kReader);
+  if (!database) return std::unexpected(database.error());
+  const Result<int> version = ReadVersion(**database, file);
+  if (!version) return std::unexpected(version.error());
+  return *version == SchemaVersion();
 }
 
 }  // namespace labrack::catalog

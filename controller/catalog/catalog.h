@@ -17,6 +17,7 @@
 #include "controller/catalog/reader.h"
 #include "controller/catalog/rows.h"
 #include "controller/catalog/sqlite.h"
+#include "storage/base/descriptor.h"
 #include "storage/base/result.h"
 
 namespace labrack::catalog {
@@ -39,7 +40,6 @@ class Catalog {
   // raises the controller's epoch by one, durably. Errors: kBusy when another process holds it,
   // kUnsupported when a newer build wrote it.
   static Result<std::unique_ptr<Catalog>> Open(const std::filesystem::path& directory);
-  ~Catalog();
   Catalog(const Catalog&) = delete;
   Catalog& operator=(const Catalog&) = delete;
 
@@ -55,8 +55,7 @@ class Catalog {
   Database& database() { return *database_; }  // for the questions of reader.h
 
  private:
-  Catalog(int lock_fd, std::unique_ptr<Database> database)
-      : lock_fd_(lock_fd), database_(std::move(database)) {}
+  explicit Catalog(Descriptor lock) : lock_(std::move(lock)) {}
   Result<void> RaiseEpochAtStart();
 
   Result<void> One(const InsertRun& change, Applied& applied);
@@ -71,9 +70,19 @@ class Catalog {
   Result<void> StoreEvent(const StoreEvents& batch, const v1::EventRecord& record,
                           Applied& applied);
 
-  int lock_fd_;
+  Descriptor lock_;  // outlives the database
   std::unique_ptr<Database> database_;
   std::uint64_t controller_epoch_ = 0;
 };
+
+// For whoever reads beside a controller, or where none is; nothing is locked, made or changed.
+//
+// Whether a controller works on the catalog in `directory`.
+Result<bool> IsHeld(const std::filesystem::path& directory);
+// Whether the catalog is there; false also when the directory is not.
+Result<bool> Exists(const std::filesystem::path& directory);
+// Whether a Reader understands the catalog. False when an older build wrote it: Catalog::Open
+// brings it up to date. Errors: kUnsupported when a newer one did.
+Result<bool> IsUpToDate(const std::filesystem::path& directory);
 
 }  // namespace labrack::catalog

@@ -59,7 +59,7 @@ v1::RunRecord ToMessage(const StoredRun& run);
 // A read-only connection. One thread at a time, but for Interrupt().
 class Reader {
  public:
-  // `directory`: the state directory of a catalog that is open in this process.
+  // `directory`: the state directory of a catalog that is up to date (catalog.h).
   static Result<std::unique_ptr<Reader>> Open(const std::filesystem::path& directory);
 
   // kNotFound when there is no such run; the note says what would be right.

@@ -62,14 +62,6 @@ UPDATE assignments SET stop_reason = reason WHERE stop_wanted;
 
 constexpr std::array kSteps = {kTables, kAuditTrail, kAttempts, kStopReasons};
 
-Result<int> ReadVersion(Database& database) {
-  Result<Query> query = database.Prepare("PRAGMA user_version");
-  if (!query) return std::unexpected(query.error());
-  Result<bool> row = query->Step();
-  if (!row) return std::unexpected(row.error());
-  return static_cast<int>(query->Integer(0));
-}
-
 Result<void> CopyBefore(Database& database, const std::filesystem::path& file, int version) {
   const std::string copy = file.string() + ".v" + std::to_string(version);
   std::error_code ignored;
@@ -95,15 +87,22 @@ Result<void> RunStep(Database& database, int step) {
 
 int SchemaVersion() { return static_cast<int>(kSteps.size()); }
 
+Result<int> ReadVersion(Database& database, const std::filesystem::path& file) {
+  Result<Query> query = database.Prepare("PRAGMA user_version");
+  if (!query) return std::unexpected(query.error());
+  Result<bool> row = query->Step();
+  if (!row) return std::unexpected(row.error());
+  const int version = static_cast<int>(query->Integer(0));
+  if (version <= SchemaVersion()) return version;
+  return Fail(Errc::kUnsupported, file.string(),
+              "the catalog has schema version " + std::to_string(version) +
+                  ", this labrack knows up to " + std::to_string(SchemaVersion()) +
+                  "; start a newer labrack, or name another state directory");
+}
+
 Result<void> Migrate(Database& database, const std::filesystem::path& file, int target) {
-  Result<int> version = ReadVersion(database);
+  const Result<int> version = ReadVersion(database, file);
   if (!version) return std::unexpected(version.error());
-  if (*version > SchemaVersion()) {
-    return Fail(Errc::kUnsupported, file.string(),
-                "the catalog has schema version " + std::to_string(*version) +
-                    ", this labrack knows up to " + std::to_string(SchemaVersion()) +
-                    "; start a newer labrack, or name another state directory");
-  }
   if (*version > 0 && *version < target) {
     if (Result<void> copied = CopyBefore(database, file, *version); !copied) return copied;
   }

@@ -12,8 +12,11 @@ namespace labrack::catalog {
 
 int SchemaVersion();  // of this build
 
-// Brings `database` (opened from `file`) to the newest version, or to `target` for tests. Errors:
-// kUnsupported for a file from a newer build.
+// How many steps `database` (opened from `file`) has seen. Errors: kUnsupported for a file from a
+// newer build.
+Result<int> ReadVersion(Database& database, const std::filesystem::path& file);
+
+// Brings `database` to the newest version, or to `target` for tests. Errors: as ReadVersion.
 Result<void> Migrate(Database& database, const std::filesystem::path& file, int target);
 
 }  // namespace labrack::catalog

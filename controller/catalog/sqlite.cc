@@ -43,6 +43,21 @@ std::string FileOf(sqlite3_stmt* statement) {
   return name == nullptr ? "catalog" : name;
 }
 
+// The name of a file as a URI, where '?', '#' and '%' mean something.
+std::string UriOf(const std::filesystem::path& file) {
+  std::string uri = "file:";
+  for (const char c : std::filesystem::absolute(file).string()) {
+    constexpr std::string_view kHex = "0123456789ABCDEF";
+    const auto byte = static_cast<unsigned char>(c);
+    if (c == '?' || c == '#' || c == '%') {
+      uri += {'%', kHex[byte >> 4], kHex[byte & 0xf]};
+    } else {
+      uri += c;
+    }
+  }
+  return uri;
+}
+
 }  // namespace
 
 Query::~Query() {
@@ -110,27 +125,52 @@ Error Database::Failure(std::string_view what) const {
                std::string(what) + ": SQLite: " + sqlite3_errmsg(handle_));
 }
 
-Result<std::unique_ptr<Database>> Database::Open(const std::filesystem::path& file, Access access) {
+Result<std::unique_ptr<Database>> Database::OpenAs(const std::string& name, int flags,
+                                                   const std::filesystem::path& file) {
   sqlite3* handle = nullptr;
-  const int flags =
-      access == Access::kWriter ? SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE : SQLITE_OPEN_READONLY;
   const int code =
-      sqlite3_open_v2(file.c_str(), &handle, flags | SQLITE_OPEN_NOMUTEX, /*zVfs=*/nullptr);
+      sqlite3_open_v2(name.c_str(), &handle, flags | SQLITE_OPEN_NOMUTEX, /*zVfs=*/nullptr);
   std::unique_ptr<Database> database(new Database(handle, file));
   if (code != SQLITE_OK) return std::unexpected(database->Failure("open"));
   sqlite3_extended_result_codes(handle, 1);
   sqlite3_busy_timeout(handle, kBusyMilliseconds);
-  // Two connections that write or checkpoint at once can lose a WAL (SQLite before 3.51.3), so a
-  // reader does neither, not even on close.
-  const char* const settings =
-      access == Access::kWriter
-          ? "PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL; PRAGMA foreign_keys=ON;"
-            "PRAGMA wal_autocheckpoint=1000;"
-          : "PRAGMA wal_autocheckpoint=0; PRAGMA query_only=ON;";
-  if (access == Access::kReader) {
-    sqlite3_db_config(handle, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, nullptr);
+  return database;
+}
+
+Result<std::unique_ptr<Database>> Database::Open(const std::filesystem::path& file, Access access) {
+  if (access == Access::kReader) return OpenReader(file);
+  Result<std::unique_ptr<Database>> database =
+      OpenAs(file.string(), SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, file);
+  if (!database) return database;
+  const Result<void> set = (*database)->Execute(
+      "PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL; PRAGMA foreign_keys=ON;"
+      "PRAGMA wal_autocheckpoint=1000;");
+  if (!set) return std::unexpected(set.error());
+  return database;
+}
+
+// Two connections that write or checkpoint at once can lose a WAL (SQLite before 3.51.3), so a
+// reader does neither, not even on close. The schema's version is asked for to read the file.
+Result<void> Database::BeReader() {
+  sqlite3_db_config(handle_, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, nullptr);
+  return Execute("PRAGMA wal_autocheckpoint=0; PRAGMA query_only=ON; PRAGMA schema_version;");
+}
+
+Result<std::unique_ptr<Database>> Database::OpenReader(const std::filesystem::path& file) {
+  Result<std::unique_ptr<Database>> database = OpenAs(file.string(), SQLITE_OPEN_READONLY, file);
+  if (!database) return database;
+  const Result<void> read = (*database)->BeReader();
+  if (read) return database;
+  // A database with a WAL is read by way of -wal and -shm, which a reader makes where no writer has
+  // them open. Where it may not, and no -wal is there, the file alone holds all that was committed.
+  std::error_code error;
+  const bool alone = !std::filesystem::exists(file.string() + "-wal", error) && !error;
+  if (ErrcOf(sqlite3_errcode((*database)->handle_)) != Errc::kNotFound || !alone) {
+    return std::unexpected(read.error());
   }
-  if (Result<void> set = database->Execute(settings); !set) return std::unexpected(set.error());
+  database = OpenAs(UriOf(file) + "?immutable=1", SQLITE_OPEN_READONLY | SQLITE_OPEN_URI, file);
+  if (!database) return database;
+  if (Result<void> set = (*database)->BeReader(); !set) return std::unexpected(set.error());
   return database;
 }
 

@@ -78,6 +78,7 @@ class Database {
  public:
   // Opens `file`. The writer makes it when it is missing, and turns WAL, synchronous=FULL and
   // foreign keys on; a reader opens read-only, never checkpoints, and expects the file to be there.
+  // A reader needs no write access to the directory.
   static Result<std::unique_ptr<Database>> Open(const std::filesystem::path& file, Access access);
   ~Database();
   Database(const Database&) = delete;
@@ -90,6 +91,10 @@ class Database {
 
  private:
   Database(sqlite3* handle, std::filesystem::path file);
+  static Result<std::unique_ptr<Database>> OpenAs(const std::string& name, int flags,
+                                                  const std::filesystem::path& file);
+  static Result<std::unique_ptr<Database>> OpenReader(const std::filesystem::path& file);
+  Result<void> BeReader();
   Error Failure(std::string_view what) const;
 
   sqlite3* handle_;

@@ -218,10 +218,39 @@ TEST_F(CatalogTest, ANewerFileIsRefused) {
 
 TEST_F(CatalogTest, AnotherProcessIsKeptOut) {
   std::unique_ptr<Catalog> catalog = Open();
-  // flock() is held by the open file, so a second open in this process is as foreign as another's.
+  // The lock is the open file's, so a second open in this process is as foreign as another's.
   Result<std::unique_ptr<Catalog>> second = Catalog::Open(directory_);
   ASSERT_FALSE(second);
   EXPECT_EQ(second.error().code(), Errc::kBusy);
+}
+
+TEST_F(CatalogTest, WhoeverLooksSeesWhetherAControllerWorksAndDisturbsNone) {
+  EXPECT_FALSE(Exists(directory_).value());
+  EXPECT_FALSE(IsHeld(directory_).value());
+  std::unique_ptr<Catalog> catalog = Open();
+  const std::uint64_t epoch = catalog->controller_epoch();
+  EXPECT_TRUE(Exists(directory_).value());
+  EXPECT_TRUE(IsHeld(directory_).value());
+  EXPECT_TRUE(IsUpToDate(directory_).value());
+  catalog.reset();
+  EXPECT_FALSE(IsHeld(directory_).value());
+  EXPECT_TRUE(IsUpToDate(directory_).value());
+  EXPECT_EQ(Open()->controller_epoch(), epoch + 1);
+}
+
+TEST_F(CatalogTest, AnOlderFileIsNotUpToDateAndANewerOneIsRefused) {
+  const fs::path file = directory_ / kCatalogFile;
+  {
+    Result<std::unique_ptr<Database>> old = Database::Open(file, Access::kWriter);
+    ASSERT_TRUE(old);
+    ASSERT_TRUE(Migrate(**old, file, 1));
+  }
+  EXPECT_FALSE(IsUpToDate(directory_).value());
+  {
+    Result<std::unique_ptr<Database>> newer = Database::Open(file, Access::kWriter);
+    ASSERT_TRUE((*newer)->Execute("PRAGMA user_version=99"));
+  }
+  EXPECT_EQ(IsUpToDate(directory_).error().code(), Errc::kUnsupported);
 }
 
 TEST_F(CatalogTest, AKilledWriterLosesNothingThatWasApplied) {
