@@ -5,25 +5,19 @@
 
 #include <spdlog/spdlog.h>
 
+#include "controller/api/archive.h"
 #include "controller/api/brain.h"
 
 namespace labrack::api {
 namespace {
 
-// The whole of a run that is not under way, as one event.
 void ShowEnded(catalog::Reader& reader, const std::string& run_id, Watcher& watcher) {
   Result<v1::RunRecord> record = reader.Run(run_id);
   if (!record) {
     watcher.End(convert::ToStatus(record.error()));
     return;
   }
-  v1::RunEvent event;
-  event.set_wall_ns(record->summary().ended_wall_ns());
-  event.mutable_summary()->Swap(record->mutable_summary());
-  for (v1::TrialRecord& trial : *record->mutable_trials()) {
-    event.add_trials()->Swap(trial.mutable_summary());
-  }
-  watcher.Offer(std::move(event));
+  watcher.Offer(WholeOf(*std::move(record)));
   watcher.End(grpc::Status::OK);
 }
 

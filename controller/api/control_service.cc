@@ -1,12 +1,11 @@
 #include "controller/api/control_service.h"
 
-#include <algorithm>
 #include <memory>
 #include <string>
 #include <utility>
 
+#include "controller/api/answers.h"
 #include "controller/api/planning.h"
-#include "controller/compare/report.h"
 
 namespace labrack::api {
 namespace {
@@ -77,16 +76,8 @@ grpc::ServerUnaryReactor* ControlService::ListRuns(grpc::CallbackServerContext* 
                                                    v1::ListRunsReply* reply) {
   grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
   Call call(reactor, reply);
-  const std::uint32_t limit =
-      request->limit() == 0 ? kListLimit : std::min(request->limit(), kListLimitMax);
-  jobs_->Post([limit, call = std::move(call)](catalog::Reader& reader) mutable {
-    Result<std::vector<v1::RunSummary>> runs = reader.Runs(limit);
-    if (!runs) {
-      call.Fail(runs.error());
-      return;
-    }
-    for (v1::RunSummary& run : *runs) call.reply().add_runs()->Swap(&run);
-    call.Done();
+  jobs_->Post([limit = request->limit(), call = std::move(call)](catalog::Reader& reader) mutable {
+    Answer(std::move(call), AnswerListRuns(reader, limit));
   });
   return reactor;
 }
@@ -120,21 +111,7 @@ grpc::ServerUnaryReactor* ControlService::Compare(grpc::CallbackServerContext* c
   grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
   Call call(reactor, reply);
   jobs_->Post([request = *request, call = std::move(call)](catalog::Reader& reader) mutable {
-    Result<v1::RunRecord> base = reader.Run(request.base_run());
-    if (!base) {
-      call.Fail(base.error());
-      return;
-    }
-    if (request.test_run().empty()) {
-      call.Done(compare::MakeReport(*base, nullptr));
-      return;
-    }
-    Result<v1::RunRecord> test = reader.Run(request.test_run());
-    if (!test) {
-      call.Fail(test.error());
-      return;
-    }
-    call.Done(compare::MakeReport(*base, &*test));
+    Answer(std::move(call), AnswerCompare(reader, request.base_run(), request.test_run()));
   });
   return reactor;
 }

@@ -12,9 +12,6 @@ namespace labrack::api {
 
 class ControlService final : public v1::Control::CallbackService {
  public:
-  static constexpr std::uint32_t kListLimit = 100;
-  static constexpr std::uint32_t kListLimitMax = 10'000;
-
   ControlService(Brain* brain, Jobs* jobs) : brain_(brain), jobs_(jobs) {}
 
   grpc::ServerUnaryReactor* PlanRun(grpc::CallbackServerContext* context,

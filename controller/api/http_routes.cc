@@ -7,7 +7,7 @@
 
 #include <google/protobuf/util/json_util.h>
 
-#include "controller/api/control_service.h"
+#include "controller/api/answers.h"
 #include "controller/fleet/identity.h"
 #include "controller/http/targets.h"
 
@@ -75,14 +75,12 @@ std::vector<http::Target> Targets(const fleet::Roster& roster, const std::string
 }
 
 Result<std::string> RunsJson(Jobs* jobs) {
-  auto answer = Ask<Result<std::vector<v1::RunSummary>>>(
+  auto answer = Ask<Result<v1::ListRunsReply>>(
       [jobs](Jobs::Queue::Task job) { return jobs->Post(std::move(job)); },
-      [](catalog::Reader& reader) { return reader.Runs(ControlService::kListLimit); });
+      [](catalog::Reader& reader) { return AnswerListRuns(reader, kListLimit); });
   if (!answer) return std::unexpected(answer.error());
   if (!*answer) return std::unexpected(answer->error());
-  v1::ListRunsReply reply;
-  for (v1::RunSummary& run : **answer) reply.add_runs()->Swap(&run);
-  return Json(reply);
+  return Json(**answer);
 }
 
 Result<std::string> RunJson(Jobs* jobs, const std::string& id) {
