@@ -40,6 +40,7 @@ Result<void> Brain::Load() {
   Result<std::vector<catalog::StoredRun>> runs = parts_.catalog->OpenRuns();
   if (!runs) return std::unexpected(runs.error());
   parts_.metrics->Begin(*totals, *runs);
+  if (parts_.open_runs == OpenRuns::kLeaveAlone) return {};
   for (catalog::StoredRun& run : *runs) {
     spdlog::info("run {} goes on: {}", run.run.id, run.run.plan.playbook_name());
     scheduler_.Restore(std::move(run), now);

@@ -22,6 +22,7 @@
 
 #include "controller/api/byte_budget.h"
 #include "controller/api/call.h"
+#include "controller/api/controller.h"
 #include "controller/api/inbox.h"
 #include "controller/api/jobs.h"
 #include "controller/api/metrics.h"
@@ -50,6 +51,7 @@ class Brain final : public fleet::SessionSink {
     Metrics* metrics;
     fleet::RosterOptions roster;
     run::Options run;
+    OpenRuns open_runs = OpenRuns::kGoOn;
   };
   // Loads what the catalog knows and starts the loop.
   static Result<std::unique_ptr<Brain>> Start(Parts parts);

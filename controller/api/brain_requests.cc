@@ -97,6 +97,11 @@ void Brain::Submit(const v1::SubmitRequest& request, v1::PlanReply plan,
     call.Fail(Error(Errc::kUnavailable, "the controller stops"));
     return;
   }
+  if (parts_.open_runs == OpenRuns::kLeaveAlone) {
+    call.Fail(
+        Error(Errc::kUnsupported, "this controller only answers questions; it takes no runs"));
+    return;
+  }
   if (AnswerExisting(request.idempotency_key(), call)) return;
   const run::Moment now = Now();
   catalog::RunRow row;

@@ -60,6 +60,8 @@ void Brain::Take(const std::shared_ptr<fleet::Session>& session, const v1::Agent
       TouchRunsOf(message.heartbeat());
       break;
     case v1::AgentMessage::kEvents:
+      // Not acknowledged either, so the agent keeps them.
+      if (parts_.open_runs == OpenRuns::kLeaveAlone) break;
       scheduler_.OnEvents(agent_id, message.events(), Now(), effects_);
       break;
     case v1::AgentMessage::kInventory:
@@ -165,8 +167,11 @@ void Brain::Welcome(std::uint64_t session_id, const v1::Hello& hello) {
     ack->set_epoch(diff.desired[i].epoch);
     ack->set_through_seq(diff.desired[i].through_seq);
   }
-  for (const v1::HeldAssignment& held : diff.strangers)
-    AddStranger(hello.agent_id(), held, welcome);
+  if (parts_.open_runs == OpenRuns::kGoOn) {
+    for (const v1::HeldAssignment& held : diff.strangers) {
+      AddStranger(hello.agent_id(), held, welcome);
+    }
+  }
   effects_.commands.push_back(std::move(command));
   std::ranges::move(from_diff.changes, std::back_inserter(effects_.changes));
   std::ranges::move(from_diff.commands, std::back_inserter(effects_.commands));

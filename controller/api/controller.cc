@@ -24,7 +24,8 @@ namespace labrack::api {
 // Members are destroyed from the last to the first: what answers goes before what it asks.
 class Controller::Impl {
  public:
-  explicit Impl(const v1::ControllerConfig& config) : config_(config) {
+  Impl(const v1::ControllerConfig& config, OpenRuns open_runs)
+      : config_(config), open_runs_(open_runs) {
     // An empty http_listen means none, so its default must not be filled in.
     const std::string http_listen = config_.http_listen();
     fields::FillDefaults(config_);
@@ -46,6 +47,7 @@ class Controller::Impl {
   Result<void> StartHttp(const fleet::ListenAddress& address);
 
   v1::ControllerConfig config_;
+  OpenRuns open_runs_;
   std::unique_ptr<catalog::Catalog> catalog_;
   Metrics metrics_;
   std::unique_ptr<Jobs> jobs_;
@@ -110,7 +112,8 @@ Result<void> Controller::Impl::StartCatalog() {
        .metrics = &metrics_,
        .roster = {.heartbeat = heartbeat,
                   .reconnect_window = Nanoseconds(config_.reconnect_window())},
-       .run = {.start_lead = Nanoseconds(config_.start_lead()), .repeat_after = heartbeat}});
+       .run = {.start_lead = Nanoseconds(config_.start_lead()), .repeat_after = heartbeat},
+       .open_runs = open_runs_});
   if (!brain) return std::unexpected(brain.error());
   brain_ = *std::move(brain);
   return {};
@@ -164,8 +167,9 @@ void Controller::Impl::Stop(Nanoseconds limit) {
   if (brain_) brain_->Stop();
 }
 
-Result<std::unique_ptr<Controller>> Controller::Start(const v1::ControllerConfig& config) {
-  auto impl = std::make_unique<Impl>(config);
+Result<std::unique_ptr<Controller>> Controller::Start(const v1::ControllerConfig& config,
+                                                      OpenRuns open_runs) {
+  auto impl = std::make_unique<Impl>(config, open_runs);
   Result<void> started = impl->Start();
   // Also after a failure: what did start has to end in order.
   std::unique_ptr<Controller> controller(new Controller(std::move(impl)));

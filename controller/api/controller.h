@@ -18,14 +18,22 @@
 
 namespace labrack::api {
 
+// What a controller does about the unfinished runs of its catalog. Left alone they are neither gone
+// on with nor changed: agents are told nothing about the trials that they hold, and nothing that
+// they report is taken, so that they keep it. Such a controller answers questions, and takes no
+// runs.
+enum class OpenRuns { kGoOn, kLeaveAlone };
+
 class Controller {
  public:
-  // Opens the catalog below config.state (made when missing), raises the controller's epoch,
-  // resumes unfinished runs and opens the ports. Port 0 takes any free one. Addresses and times
-  // that are empty or zero mean their defaults, but an empty http_listen means no http. Errors:
-  // kBusy when another controller holds the catalog; kUnsupported when the catalog was written by a
-  // newer version; kInvalidArgument for addresses and certificates, with what would be right.
-  static Result<std::unique_ptr<Controller>> Start(const v1::ControllerConfig& config);
+  // Opens the catalog below config.state (made when missing), raises the controller's epoch, goes
+  // on with unfinished runs (see OpenRuns) and opens the ports. Port 0 takes any free one.
+  // Addresses and times that are empty or zero mean their defaults, but an empty http_listen means
+  // no http. Errors: kBusy when another controller holds the catalog; kUnsupported when the catalog
+  // was written by a newer version; kInvalidArgument for addresses and certificates, with what
+  // would be right.
+  static Result<std::unique_ptr<Controller>> Start(const v1::ControllerConfig& config,
+                                                   OpenRuns open_runs = OpenRuns::kGoOn);
 
   // Stops as Stop(kStopLimit) does.
   ~Controller();

@@ -131,8 +131,8 @@ ControllerTest::ControllerTest() {
   config_.set_start_lead(Nanoseconds(std::chrono::milliseconds(50)).count());
 }
 
-void ControllerTest::StartController() {
-  Result<std::unique_ptr<api::Controller>> controller = api::Controller::Start(config_);
+void ControllerTest::StartController(api::OpenRuns open_runs) {
+  Result<std::unique_ptr<api::Controller>> controller = api::Controller::Start(config_, open_runs);
   ASSERT_TRUE(controller) << controller.error().ToString();
   controller_ = *std::move(controller);
   client_ = std::make_unique<ControlClient>(controller_->control_address());

@@ -56,7 +56,7 @@ class ControllerTest : public testing::Test {
  protected:
   ControllerTest();
 
-  void StartController();
+  void StartController(api::OpenRuns open_runs = api::OpenRuns::kGoOn);
   void StopController() { controller_.reset(); }
   sim::SimAgentOptions AgentOptions(const std::string& id) const;
   void AddAgents(int count, const std::function<void(sim::SimAgentOptions&)>& change = nullptr);

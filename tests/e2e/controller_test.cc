@@ -6,6 +6,7 @@
 #include <sys/wait.h>
 
 #include <gmock/gmock.h>
+#include <google/protobuf/util/message_differencer.h>
 #include <httplib.h>
 #include <nlohmann/json.hpp>
 
@@ -210,6 +211,35 @@ TEST_F(ControllerTest, ARestartGoesOnWhereItWas) {
     StopController();
     StartController();
   }
+  const v1::RunSummary summary = client().WaitForEnd(run_id);
+  EXPECT_EQ(summary.trials_valid(), 6U) << summary.reason();
+  ExpectExactlyOnce(client().Show(run_id), fleet_->history());
+}
+
+TEST_F(ControllerTest, AControllerThatIsOnlyAskedLeavesAnUnfinishedRunAsItIs) {
+  StartController();
+  AddAgents(2, [](sim::SimAgentOptions& options) { options.step_time = milliseconds(300); });
+  const std::string run_id = client().Submit(Playbook(3)).run_id();
+  std::this_thread::sleep_for(milliseconds(400));
+  StopController();
+
+  StartController(api::OpenRuns::kLeaveAlone);
+  const v1::RunRecord before = client().Show(run_id);
+  EXPECT_EQ(before.summary().state(), v1::RUN_STATE_RUNNING);
+  const auto online = [&] {
+    return std::ranges::count_if(client().Hosts().hosts(), [](const v1::HostRecord& host) {
+      return host.session_state() == "ONLINE";
+    });
+  };
+  for (int i = 0; i < 200 && online() < 2; ++i) std::this_thread::sleep_for(milliseconds(50));
+  EXPECT_EQ(online(), 2);
+  std::this_thread::sleep_for(seconds(2));  // the trial in hand ends meanwhile
+  EXPECT_TRUE(google::protobuf::util::MessageDifferencer::Equals(client().Show(run_id), before));
+  client().Submit(Playbook(1));
+  EXPECT_THAT(client().last_status().error_message(), HasSubstr("takes no runs"));
+  StopController();
+
+  StartController();
   const v1::RunSummary summary = client().WaitForEnd(run_id);
   EXPECT_EQ(summary.trials_valid(), 6U) << summary.reason();
   ExpectExactlyOnce(client().Show(run_id), fleet_->history());
