@@ -2,21 +2,48 @@
 
 #include <fmt/format.h>
 
+#include "controller/api/archive.h"
 #include "controller/cli/progress.h"
+#include "controller/cli/run_state.h"
 
 namespace labrack::cli {
 namespace {
 
-// A catalog that is only looked at has no agents and starts none, so that a run which a killed lab
-// left in it would be waited for in vain.
-Result<void> CheckCanEnd(Lab& lab, const std::string& run) {
-  if (!lab.embedded()) return {};
-  const Result<v1::RunRecord> record = lab.client().ShowRun(run);
-  if (!record) return std::unexpected(record.error());
-  if (HasEnded(record->summary().state())) return {};
-  return Fail(Errc::kUnavailable, run,
-              "it will not end: the lab on this machine that ran it has ended before it; start it "
-              "again with `labrack run PLAYBOOK`, which also cleans up what it left");
+std::unique_ptr<ProgressView> MakeView(const Call& call, const std::string& progress,
+                                       const std::string& hint) {
+  const Voice::Form& form = call.voice.form();
+  const ProgressKind kind =
+      form.json ? ProgressKind::kJson
+                : ChooseProgress(call.arguments.Text("progress").value_or(progress), call.terminal);
+  return MakeProgressView(kind, form.descriptor, call.terminal, hint);
+}
+
+// Why a run that has not ended cannot be followed without its controller.
+Error NotFollowed(const std::string& run, report::Unfinished unfinished) {
+  if (unfinished == report::Unfinished::kGoesOn) {
+    return Error(
+        Errc::kUnavailable, run,
+        "a controller works on its catalog now; try again, or name it with --controller ADDR");
+  }
+  return Error(
+      Errc::kUnavailable, run,
+      "it will not end: the lab on this machine that ran it was killed; start it again "
+      "with `labrack run PLAYBOOK`, which also cancels this one and cleans up what it left");
+}
+
+// Where there is no controller: a run that has ended, told at once.
+ExitCode LookBack(const Call& call, Records& records, const Onlooking& onlooking) {
+  Result<v1::RunRecord> record = records.ShowRun(call.arguments.Operand(0));
+  if (!record) return FailWith(call, record.error());
+  const v1::RunSummary summary = record->summary();
+  if (!HasEnded(summary.state())) {
+    return FailWith(call, NotFollowed(summary.run_id(), records.unfinished()));
+  }
+  const std::unique_ptr<ProgressView> view = MakeView(call, onlooking.progress, onlooking.hint);
+  const TimePoint now = MonotonicClock().Now();
+  view->OnEvent(api::WholeOf(*std::move(record)), now);
+  view->Finish(now);
+  return onlooking.judge(records, summary);
 }
 
 }  // namespace
@@ -24,12 +51,7 @@ Result<void> CheckCanEnd(Lab& lab, const std::string& run) {
 FollowResult FollowOnView(const Call& call, Client& client, const FollowOptions& options,
                           const std::string& progress, const std::string& hint,
                           Interrupts& interrupts) {
-  const Voice::Form& form = call.voice.form();
-  const ProgressKind kind =
-      form.json ? ProgressKind::kJson
-                : ChooseProgress(call.arguments.Text("progress").value_or(progress), call.terminal);
-  const std::unique_ptr<ProgressView> view =
-      MakeProgressView(kind, form.descriptor, call.terminal, hint);
+  const std::unique_ptr<ProgressView> view = MakeView(call, progress, hint);
   return Follow(client, options, *view, interrupts);
 }
 
@@ -70,16 +92,14 @@ ExitCode LookOn(const Call& call, const Onlooking& onlooking) {
   const std::string& run = call.arguments.Operand(0);
   Interrupts interrupts;
   interrupts.SayWhenForced([&call](ExitCode code) { call.voice.End(code); });
-  Result<std::unique_ptr<Lab>> lab = OpenLabToLook(call);
-  if (!lab) return FailWith(call, lab.error(), ExitCode::kLabFailed);
-  if (Result<void> can_end = CheckCanEnd(**lab, run); !can_end) {
-    return FailWith(call, can_end.error());
-  }
+  Result<Records> records = Records::Open(call);
+  if (!records) return FailWith(call, records.error(), ExitCode::kLabFailed);
+  if (records->client() == nullptr) return LookBack(call, *records, onlooking);
   const FollowResult followed =
-      FollowOnView(call, (*lab)->client(), {.run_id = run, .limit = onlooking.limit},
+      FollowOnView(call, *records->client(), {.run_id = run, .limit = onlooking.limit},
                    onlooking.progress, onlooking.hint, interrupts);
   return Conclude(call, followed, interrupts,
-                  {.judge = [&] { return onlooking.judge(**lab, followed.summary); },
+                  {.judge = [&] { return onlooking.judge(*records, followed.summary); },
                    .goes_on = fmt::format("{}: still going on; next: labrack wait {}{}", run, run,
                                           AddressWords(call))});
 }

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "controller/cli/follow.h"
+#include "controller/cli/records.h"
 #include "controller/cli/verb.h"
 
 namespace labrack::cli {
@@ -28,13 +29,14 @@ ExitCode Conclude(const Call& call, const FollowResult& followed, const Interrup
 // only.
 ExitCode JudgeWithoutTable(const Call& call, const v1::RunSummary& run, const Error& why);
 
-// Of wait and watch: follows the run that the first operand names, in the lab to look at, without
-// touching it. `judge` is asked about it when it has ended.
+// Of wait and watch: follows the run that the first operand names, without touching it. Where there
+// is no controller it has ended, or it is said that it will not. `judge` is asked about it when it
+// has ended.
 struct Onlooking {
   std::optional<Nanoseconds> limit = {};
   std::string progress = "auto";
   std::string hint = {};
-  std::function<ExitCode(Lab&, const v1::RunSummary&)> judge = {};
+  std::function<ExitCode(Records&, const v1::RunSummary&)> judge = {};
 };
 ExitCode LookOn(const Call& call, const Onlooking& onlooking);
 

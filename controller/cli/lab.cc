@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <set>
-#include <thread>
 #include <utility>
 
 #include <fmt/format.h>
@@ -11,7 +10,6 @@
 #include <spdlog/sinks/rotating_file_sink.h>
 #include <spdlog/spdlog.h>
 
-#include "controller/api/controller.h"
 #include "controller/cli/output.h"
 #include "labrack/v1/config.pb.h"
 #include "storage/base/units.h"
@@ -21,9 +19,6 @@ namespace {
 
 constexpr Nanoseconds kOnlineLimit = std::chrono::seconds(60);
 constexpr Nanoseconds kOnlinePoll = std::chrono::milliseconds(20);
-// How long a lab that has just been started by somebody else may take to say where it answers.
-constexpr Nanoseconds kHolderLimit = std::chrono::seconds(10);
-constexpr Nanoseconds kHolderPoll = std::chrono::milliseconds(50);
 // On one machine agents report often, for the live view; heartbeats cost nothing there.
 constexpr Nanoseconds kLocalHeartbeat = std::chrono::seconds(1);
 constexpr std::size_t kLogBytesMax = 1 << 20;
@@ -42,14 +37,6 @@ std::uint64_t ShareOfDisk(const std::filesystem::path& state, std::size_t agents
   const std::filesystem::space_info space = std::filesystem::space(state, error);
   if (error) return 0;
   return std::max(kLeast, space.available / 10 * 9 / agents);
-}
-
-std::string BusyText(const std::optional<LabHolder>& holder) {
-  if (!holder) return "another labrack is starting a lab here; try again";
-  return fmt::format(
-      "another labrack (pid {}) runs its lab here; wait until it ends, watch it with `labrack ls`, "
-      "or name another directory with --state",
-      holder->pid);
 }
 
 Error AgentError(AgentProcess& agent) {
@@ -73,6 +60,23 @@ void LogToFile(const std::filesystem::path& path) {
 }
 
 }  // namespace
+
+Error LabIsTaken(const std::filesystem::path& state, const LabHolder& holder) {
+  std::string text = "another labrack is starting a lab here; try again";
+  if (holder.state == LabState::kPrivate) {
+    text = fmt::format("another labrack (pid {}) asks its agents here; try again", holder.pid);
+  } else if (holder.state == LabState::kOpen) {
+    text = fmt::format(
+        "another labrack (pid {}) runs its lab here; wait until it ends, watch it with `labrack "
+        "ls`, or name another directory with --state",
+        holder.pid);
+  }
+  return Error(Errc::kBusy, state.string(), std::move(text));
+}
+
+std::filesystem::path CatalogDirectory(const std::filesystem::path& state) {
+  return state / "controller";
+}
 
 Result<std::filesystem::path> DefaultStateDirectory(const Environment& environment) {
   const auto state = environment.find("XDG_STATE_HOME");
@@ -114,38 +118,18 @@ std::unique_ptr<Lab> Lab::Connect(const std::string& address) {
   return lab;
 }
 
-Result<std::unique_ptr<Lab>> Lab::OpenAlone(const std::filesystem::path& state) {
-  Result<LabLock> lock = LabLock::Take(state);
+Result<std::unique_ptr<Lab>> Lab::OpenAlone(const std::filesystem::path& state,
+                                            api::OpenRuns open_runs) {
+  Result<std::optional<LabLock>> lock = LabLock::Take(state);
   if (!lock) return std::unexpected(lock.error());
-  if (!lock->held()) {
-    const Result<std::optional<LabHolder>> holder = lock->Holder();
-    return Fail(Errc::kBusy, state.string(), BusyText(holder.value_or(std::nullopt)));
-  }
+  if (!*lock) return nullptr;
   std::unique_ptr<Lab> lab(new Lab(state));
-  lab->lock_ = std::move(*lock);
-  if (Result<void> started = lab->StartController(); !started) {
+  lab->lock_ = **std::move(lock);
+  if (Result<void> started = lab->StartController(open_runs); !started) {
     return std::unexpected(started.error());
   }
-  return lab;
-}
-
-Result<std::unique_ptr<Lab>> Lab::OpenToLook(const std::filesystem::path& state) {
-  Result<LabLock> lock = LabLock::Take(state);
-  if (!lock) return std::unexpected(lock.error());
-  const TimePoint until = MonotonicClock().Now() + kHolderLimit;
-  while (!lock->TryAgain()) {
-    const Result<std::optional<LabHolder>> holder = lock->Holder();
-    if (!holder) return std::unexpected(holder.error());
-    if (*holder) return Connect((*holder)->control_address);
-    if (MonotonicClock().Now() >= until) {
-      return Fail(Errc::kBusy, state.string(), BusyText(std::nullopt));
-    }
-    std::this_thread::sleep_for(kHolderPoll);
-  }
-  std::unique_ptr<Lab> lab(new Lab(state));
-  lab->lock_ = std::move(*lock);
-  if (Result<void> started = lab->StartController(); !started) {
-    return std::unexpected(started.error());
+  if (Result<void> said = lab->lock_->PublishPrivate(); !said) {
+    return std::unexpected(said.error());
   }
   return lab;
 }
@@ -158,19 +142,21 @@ Lab::~Lab() {
   static_cast<void>(closed);
 }
 
-Result<void> Lab::StartController() {
+Result<void> Lab::StartController(api::OpenRuns open_runs) {
   LogToFile(state_ / "controller.log");
   v1::ControllerConfig config;
-  config.set_state((state_ / "controller").string());
+  config.set_state(CatalogDirectory(state_).string());
   config.set_agents_listen("127.0.0.1:0");
   config.set_control_listen("127.0.0.1:0");
   config.set_heartbeat(kLocalHeartbeat.count());
-  Result<std::unique_ptr<api::Controller>> controller = api::Controller::Start(config);
+  Result<std::unique_ptr<api::Controller>> controller = api::Controller::Start(config, open_runs);
   if (!controller) return std::unexpected(controller.error());
   controller_ = std::move(*controller);
   client_ = std::make_unique<Client>(controller_->control_address());
-  return lock_->Publish(controller_->control_address());
+  return {};
 }
+
+Result<void> Lab::Announce() { return lock_->Publish(controller_->control_address()); }
 
 Result<void> Lab::StartAgents(const AgentsOptions& options, const Interrupts& interrupts) {
   const Result<std::filesystem::path> program = FindAgentProgram();
@@ -264,6 +250,8 @@ Result<void> Lab::Close() {
   }
   agents_.clear();
   client_.reset();
+  // Whoever looks from here on reads the catalog. Where it cannot be said, it asks in vain.
+  if (lock_) static_cast<void>(lock_->PublishPrivate());
   if (controller_ != nullptr) controller_->Stop(api::Controller::kStopLimit);
   controller_.reset();
   lock_.reset();

@@ -1,7 +1,7 @@
 // Where a verb finds its controller: one that --controller names, or the lab on this machine.
 //
 //   --controller ADDR            the lab on this machine, state in ~/.local/state/labrack
-//        |                         lab.lock ---- held by another labrack? then its controller
+//        |                         lab.lock ---- another labrack's? then its controller, or wait
 //        v                         controller/   catalog of the embedded controller
 //     Client  <--- loopback gRPC   agents/agent-1/  config.yaml, agent.log, the agent's own state
 //                                  agents/agent-2/  ...
@@ -17,6 +17,7 @@
 #include <string>
 #include <vector>
 
+#include "controller/api/controller.h"
 #include "controller/cli/agent_process.h"
 #include "controller/cli/clean_up.h"
 #include "controller/cli/client.h"
@@ -24,15 +25,21 @@
 #include "controller/cli/lab_lock.h"
 #include "controller/cli/options.h"
 
-namespace labrack::api {
-class Controller;
-}
-
 namespace labrack::cli {
 
 constexpr std::size_t kAgentsMax = 64;
 // How often ended agents are started again, all together.
 constexpr std::size_t kRestartsMax = 3;
+
+// How long another labrack is waited for that starts a lab here or has a private one (lab_lock.h),
+// and how often is looked.
+constexpr Nanoseconds kLabTurnLimit = std::chrono::seconds(10);
+constexpr Nanoseconds kLabTurnPoll = std::chrono::milliseconds(50);
+// Why a lab cannot be had here: of `holder`, with what to do.
+Error LabIsTaken(const std::filesystem::path& state, const LabHolder& holder);
+
+// Where the embedded controller has its state.
+std::filesystem::path CatalogDirectory(const std::filesystem::path& state);
 
 // $XDG_STATE_HOME/labrack, or ~/.local/state/labrack.
 Result<std::filesystem::path> DefaultStateDirectory(const Environment& environment);
@@ -53,10 +60,10 @@ class Lab {
  public:
   // A controller elsewhere.
   static std::unique_ptr<Lab> Connect(const std::string& address);
-  // The lab on this machine, alone: kBusy when another labrack holds it.
-  static Result<std::unique_ptr<Lab>> OpenAlone(const std::filesystem::path& state);
-  // The lab on this machine to look at: another labrack's controller when one is running.
-  static Result<std::unique_ptr<Lab>> OpenToLook(const std::filesystem::path& state);
+  // The lab on this machine, private until Announce(). Null when another labrack has its lab here
+  // (LookAtLab). Errors: kBusy when a labrack-controller works on the catalog.
+  static Result<std::unique_ptr<Lab>> OpenAlone(const std::filesystem::path& state,
+                                                api::OpenRuns open_runs);
   // Ends what Close() has not ended.
   ~Lab();
 
@@ -65,6 +72,8 @@ class Lab {
   bool embedded() const { return controller_ != nullptr; }
   const std::filesystem::path& state() const { return state_; }
 
+  // Opens it to everybody on this machine: from here on verbs that look ask our controller.
+  Result<void> Announce();
   // Starts agents agent-1 .. agent-N and waits until all are online. Errors name the agent and show
   // the end of its log; kCancelled when a signal came.
   Result<void> StartAgents(const AgentsOptions& options, const Interrupts& interrupts);
@@ -79,7 +88,7 @@ class Lab {
 
  private:
   explicit Lab(std::filesystem::path state);
-  Result<void> StartController();
+  Result<void> StartController(api::OpenRuns open_runs);
   Result<void> StartAgent(std::size_t number, const AgentsOptions& options);
   Result<void> StartProcess(const AgentProcess::Options& options);
   Result<void> WaitUntilOnline(const Interrupts& interrupts);

@@ -27,6 +27,24 @@ Result<void> CancelLeftovers(const Call& call, Lab& lab) {
   return {};
 }
 
+// The lab on this machine, once it is our turn.
+Result<std::unique_ptr<Lab>> OpenHere(const std::filesystem::path& state, api::OpenRuns open_runs,
+                                      WhenOpen when_open, const Interrupts& interrupts) {
+  const TimePoint until = MonotonicClock().Now() + kLabTurnLimit;
+  for (;;) {
+    Result<std::unique_ptr<Lab>> lab = Lab::OpenAlone(state, open_runs);
+    if (!lab || *lab) return lab;
+    const Result<LabHolder> holder = LookAtLab(state);
+    if (!holder) return std::unexpected(holder.error());
+    const bool is_open = holder->state == LabState::kOpen;
+    if (is_open && when_open == WhenOpen::kConnect) return Lab::Connect(holder->control_address);
+    if (is_open || MonotonicClock().Now() >= until) {
+      return std::unexpected(LabIsTaken(state, *holder));
+    }
+    if (interrupts.WaitFor(kLabTurnPoll)) return Fail(Errc::kCancelled, "interrupted");
+  }
+}
+
 // Closes the lab and says what may be left. False when something may be.
 bool CloseLab(const Call& call, Lab& lab) {
   const Result<void> closed = lab.Close();
@@ -34,6 +52,17 @@ bool CloseLab(const Call& call, Lab& lab) {
   FailWith(call, closed.error(), ExitCode::kLabFailed);
   call.voice.Warn("something of it may be left; the next `labrack run` cleans it up");
   return false;
+}
+
+Result<std::unique_ptr<Lab>> WithAgents(const Call& call, std::unique_ptr<Lab> lab,
+                                        const v1::Playbook* playbook,
+                                        const Interrupts& interrupts) {
+  const AgentsOptions options = AgentsFor(call, playbook);
+  if (Result<void> started = lab->StartAgents(options, interrupts); !started) {
+    CloseLab(call, *lab);
+    return std::unexpected(started.error());
+  }
+  return lab;
 }
 
 }  // namespace
@@ -80,24 +109,45 @@ AgentsOptions AgentsFor(const Call& call, const v1::Playbook* playbook) {
   return options;
 }
 
-Result<std::unique_ptr<Lab>> OpenLabToWork(const Call& call, const v1::Playbook* playbook,
-                                           const Interrupts& interrupts) {
+Result<std::unique_ptr<Lab>> OpenLabToRun(const Call& call, const v1::Playbook* playbook,
+                                          const Interrupts& interrupts) {
   if (const std::optional<std::string> address = call.arguments.Text("controller")) {
     return Lab::Connect(*address);
   }
   const Result<std::filesystem::path> state = StateDirectory(call);
   if (!state) return std::unexpected(state.error());
-  Result<std::unique_ptr<Lab>> lab = Lab::OpenAlone(*state);
+  Result<std::unique_ptr<Lab>> lab =
+      OpenHere(*state, api::OpenRuns::kGoOn, WhenOpen::kRefuse, interrupts);
   if (!lab) return lab;
   if (Result<void> cancelled = CancelLeftovers(call, **lab); !cancelled) {
     return std::unexpected(cancelled.error());
   }
-  const AgentsOptions options = AgentsFor(call, playbook);
-  if (Result<void> started = (*lab)->StartAgents(options, interrupts); !started) {
-    CloseLab(call, **lab);
-    return std::unexpected(started.error());
+  if (Result<void> announced = (*lab)->Announce(); !announced) {
+    return std::unexpected(announced.error());
   }
-  return lab;
+  return WithAgents(call, *std::move(lab), playbook, interrupts);
+}
+
+Result<std::unique_ptr<Lab>> OpenLabToAsk(const Call& call, const v1::Playbook* playbook,
+                                          WhenOpen when_open, const Interrupts& interrupts) {
+  if (const std::optional<std::string> address = call.arguments.Text("controller")) {
+    return Lab::Connect(*address);
+  }
+  const Result<std::filesystem::path> state = StateDirectory(call);
+  if (!state) return std::unexpected(state.error());
+  Result<std::unique_ptr<Lab>> lab =
+      OpenHere(*state, api::OpenRuns::kLeaveAlone, when_open, interrupts);
+  if (!lab || !(*lab)->embedded()) return lab;
+  return WithAgents(call, *std::move(lab), playbook, interrupts);
+}
+
+Result<std::unique_ptr<Lab>> OpenLabToCancel(const Call& call, const Interrupts& interrupts) {
+  if (const std::optional<std::string> address = call.arguments.Text("controller")) {
+    return Lab::Connect(*address);
+  }
+  const Result<std::filesystem::path> state = StateDirectory(call);
+  if (!state) return std::unexpected(state.error());
+  return OpenHere(*state, api::OpenRuns::kGoOn, WhenOpen::kConnect, interrupts);
 }
 
 ExitCode WorkIn(const Call& call, Result<std::unique_ptr<Lab>> lab, const Interrupts& interrupts,

@@ -87,15 +87,6 @@ Result<std::filesystem::path> StateDirectory(const Call& call) {
   return DefaultStateDirectory(call.environment);
 }
 
-Result<std::unique_ptr<Lab>> OpenLabToLook(const Call& call) {
-  if (const std::optional<std::string> address = call.arguments.Text("controller")) {
-    return Lab::Connect(*address);
-  }
-  const Result<std::filesystem::path> state = StateDirectory(call);
-  if (!state) return std::unexpected(state.error());
-  return Lab::OpenToLook(*state);
-}
-
 ExitCode ExitCodeOfRun(const v1::RunSummary& summary) {
   switch (summary.state()) {
     case v1::RUN_STATE_CANCELLED:

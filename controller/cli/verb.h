@@ -68,8 +68,6 @@ ExitCode FailWith(const Call& call, const Error& error, ExitCode code);
 // The same for what a controller answered.
 ExitCode FailWith(const Call& call, const Error& error);
 
-// The lab to look at: --controller, or the one on this machine.
-Result<std::unique_ptr<Lab>> OpenLabToLook(const Call& call);
 // What --state says, or the user's state directory.
 Result<std::filesystem::path> StateDirectory(const Call& call);
 

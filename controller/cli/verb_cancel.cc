@@ -1,7 +1,7 @@
 // labrack cancel: asks a run to stop and clean up.
 #include <fmt/format.h>
 
-#include "controller/cli/output.h"
+#include "controller/cli/local_lab.h"
 #include "controller/cli/verb.h"
 #include "controller/report/lists.h"
 
@@ -9,14 +9,15 @@ namespace labrack::cli {
 namespace {
 
 ExitCode Cancel(const Call& call) {
-  Result<std::unique_ptr<Lab>> lab = OpenLabToLook(call);
-  if (!lab) return FailWith(call, lab.error(), ExitCode::kLabFailed);
-  const std::string& run = call.arguments.Operand(0);
-  const Result<v1::CancelReply> reply = (*lab)->client().Cancel(
-      run, call.arguments.Text("reason").value_or("cancelled by `labrack cancel`"));
-  if (!reply) return FailWith(call, reply.error());
-  call.voice.Say(fmt::format("{}: {}", run, report::FormatRunState(reply->state())));
-  return ExitCode::kPassed;
+  Interrupts interrupts;
+  return WorkIn(call, OpenLabToCancel(call, interrupts), interrupts, [&](Lab& lab) {
+    const std::string& run = call.arguments.Operand(0);
+    const Result<v1::CancelReply> reply = lab.client().Cancel(
+        run, call.arguments.Text("reason").value_or("cancelled by `labrack cancel`"));
+    if (!reply) return FailWith(call, reply.error());
+    call.voice.Say(fmt::format("{}: {}", run, report::FormatRunState(reply->state())));
+    return ExitCode::kPassed;
+  });
 }
 
 }  // namespace

@@ -1,16 +1,16 @@
 // labrack compare: the same cells of two runs.
 #include "controller/cli/output.h"
+#include "controller/cli/records.h"
 #include "controller/cli/report_output.h"
-#include "controller/cli/verb.h"
 
 namespace labrack::cli {
 namespace {
 
 ExitCode Compare(const Call& call) {
-  Result<std::unique_ptr<Lab>> lab = OpenLabToLook(call);
-  if (!lab) return FailWith(call, lab.error(), ExitCode::kLabFailed);
+  Result<Records> records = Records::Open(call);
+  if (!records) return FailWith(call, records.error(), ExitCode::kLabFailed);
   const Result<v1::Report> report =
-      (*lab)->client().Compare(call.arguments.Operand(0), call.arguments.Operand(1));
+      records->Compare(call.arguments.Operand(0), call.arguments.Operand(1));
   if (!report) return FailWith(call, report.error());
   return PutOutReport(call, *report);
 }

@@ -1,6 +1,6 @@
 // labrack export: the raw results of a run, for other tools.
 #include "controller/cli/output.h"
-#include "controller/cli/verb.h"
+#include "controller/cli/records.h"
 #include "controller/report/export.h"
 #include "controller/report/json.h"
 
@@ -15,9 +15,9 @@ std::string Form(const std::string& as, const v1::RunRecord& run) {
 }
 
 ExitCode Export(const Call& call) {
-  Result<std::unique_ptr<Lab>> lab = OpenLabToLook(call);
-  if (!lab) return FailWith(call, lab.error(), ExitCode::kLabFailed);
-  const Result<v1::RunRecord> run = (*lab)->client().ShowRun(call.arguments.Operand(0));
+  Result<Records> records = Records::Open(call);
+  if (!records) return FailWith(call, records.error(), ExitCode::kLabFailed);
+  const Result<v1::RunRecord> run = records->ShowRun(call.arguments.Operand(0));
   if (!run) return FailWith(call, run.error());
   const std::string text = Form(call.arguments.Text("as").value_or("json"), *run);
   const std::optional<std::string> path = call.arguments.Text("output");

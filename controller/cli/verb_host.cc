@@ -47,17 +47,27 @@ ExitCode PutOutHost(const Call& call, const v1::HostsReply& hosts) {
                   ExitCode::kUsage);
 }
 
+using PutOut = ExitCode (*)(const Call&, const v1::HostsReply&);
+
 // The hosts of the controller, or of this machine: of the lab that is running here, else of agents
 // that are started to ask them.
-template <typename PutOut>
+ExitCode AskHosts(const Call& call, PutOut put_out, WhenOpen when_open,
+                  const Interrupts& interrupts) {
+  return WorkIn(
+      call, OpenLabToAsk(call, nullptr, when_open, interrupts), interrupts, [&](Lab& lab) {
+        const Result<v1::HostsReply> hosts = lab.client().Hosts();
+        if (hosts) return put_out(call, *hosts);
+        // The lab that ran here has ended under the question, so that it is our turn.
+        const bool again = hosts.error().code() == Errc::kUnavailable && !lab.embedded() &&
+                           !call.arguments.Text("controller") && when_open == WhenOpen::kConnect;
+        return again ? AskHosts(call, put_out, WhenOpen::kRefuse, interrupts)
+                     : FailWith(call, hosts.error());
+      });
+}
+
 ExitCode AskHosts(const Call& call, PutOut put_out) {
-  Interrupts interrupts;
-  Result<std::unique_ptr<Lab>> lab = OpenLabToWork(call, nullptr, interrupts);
-  if (!lab && lab.error().code() == Errc::kBusy) lab = OpenLabToLook(call);
-  return WorkIn(call, std::move(lab), interrupts, [&](Lab& opened) {
-    const Result<v1::HostsReply> hosts = opened.client().Hosts();
-    return hosts ? put_out(call, *hosts) : FailWith(call, hosts.error());
-  });
+  const Interrupts interrupts;
+  return AskHosts(call, put_out, WhenOpen::kConnect, interrupts);
 }
 
 ExitCode HostLs(const Call& call) { return AskHosts(call, PutOutHosts); }

@@ -1,6 +1,6 @@
 // labrack ls: the runs of a catalog.
 #include "controller/cli/output.h"
-#include "controller/cli/verb.h"
+#include "controller/cli/records.h"
 #include "controller/report/json.h"
 #include "controller/report/lists.h"
 
@@ -8,13 +8,13 @@ namespace labrack::cli {
 namespace {
 
 ExitCode Ls(const Call& call) {
-  Result<std::unique_ptr<Lab>> lab = OpenLabToLook(call);
-  if (!lab) return FailWith(call, lab.error(), ExitCode::kLabFailed);
+  Result<Records> records = Records::Open(call);
+  if (!records) return FailWith(call, records.error(), ExitCode::kLabFailed);
   const auto limit = static_cast<std::uint32_t>(call.arguments.Integer("limit").value_or(0));
-  const Result<v1::ListRunsReply> runs = (*lab)->client().ListRuns(limit);
+  const Result<v1::ListRunsReply> runs = records->ListRuns(limit);
   if (!runs) return FailWith(call, runs.error());
   WriteOut(call.arguments.Flag("json") ? report::FormatMessageJson("labrack.runs", *runs)
-                                       : report::FormatRuns(*runs));
+                                       : report::FormatRuns(*runs, records->unfinished()));
   return ExitCode::kPassed;
 }
 

@@ -25,8 +25,8 @@ ExitCode Plan(const Call& call) {
   CheckedPlaybook checked;
   if (const std::optional<ExitCode> invalid = CheckPlaybook(call, checked)) return *invalid;
   Interrupts interrupts;
-  return WorkIn(call, OpenLabToWork(call, &checked.playbook, interrupts), interrupts,
-                [&](Lab& lab) { return AskForPlan(call, lab, checked); });
+  return WorkIn(call, OpenLabToAsk(call, &checked.playbook, WhenOpen::kRefuse, interrupts),
+                interrupts, [&](Lab& lab) { return AskForPlan(call, lab, checked); });
 }
 
 }  // namespace

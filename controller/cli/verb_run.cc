@@ -80,7 +80,7 @@ class RunCommand {
  private:
   ExitCode Attempt() {
     if (const std::optional<ExitCode> invalid = CheckPlaybook(call_, checked_)) return *invalid;
-    return WorkIn(call_, OpenLabToWork(call_, &checked_.playbook, interrupts_), interrupts_,
+    return WorkIn(call_, OpenLabToRun(call_, &checked_.playbook, interrupts_), interrupts_,
                   [this](Lab& lab) {
                     lab_ = &lab;
                     return Work();

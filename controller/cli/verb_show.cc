@@ -1,15 +1,15 @@
 // labrack show: the report of a run, made again from what the catalog keeps.
 #include "controller/cli/output.h"
+#include "controller/cli/records.h"
 #include "controller/cli/report_output.h"
-#include "controller/cli/verb.h"
 
 namespace labrack::cli {
 namespace {
 
 ExitCode Show(const Call& call) {
-  Result<std::unique_ptr<Lab>> lab = OpenLabToLook(call);
-  if (!lab) return FailWith(call, lab.error(), ExitCode::kLabFailed);
-  const Result<v1::Report> report = (*lab)->client().Compare(call.arguments.Operand(0), "");
+  Result<Records> records = Records::Open(call);
+  if (!records) return FailWith(call, records.error(), ExitCode::kLabFailed);
+  const Result<v1::Report> report = records->Compare(call.arguments.Operand(0), "");
   if (!report) return FailWith(call, report.error());
   return PutOutReport(call, *report);
 }

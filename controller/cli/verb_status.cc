@@ -1,6 +1,6 @@
 // labrack status: where a run stands now.
 #include "controller/cli/output.h"
-#include "controller/cli/verb.h"
+#include "controller/cli/records.h"
 #include "controller/report/json.h"
 #include "controller/report/lists.h"
 
@@ -8,11 +8,12 @@ namespace labrack::cli {
 namespace {
 
 ExitCode Status(const Call& call) {
-  Result<std::unique_ptr<Lab>> lab = OpenLabToLook(call);
-  if (!lab) return FailWith(call, lab.error(), ExitCode::kLabFailed);
-  const Result<v1::RunRecord> run = (*lab)->client().ShowRun(call.arguments.Operand(0));
+  Result<Records> records = Records::Open(call);
+  if (!records) return FailWith(call, records.error(), ExitCode::kLabFailed);
+  const Result<v1::RunRecord> run = records->ShowRun(call.arguments.Operand(0));
   if (!run) return FailWith(call, run.error());
-  WriteOut(call.arguments.Flag("json") ? report::FormatRunJson(*run) : report::FormatStatus(*run));
+  WriteOut(call.arguments.Flag("json") ? report::FormatRunJson(*run)
+                                       : report::FormatStatus(*run, records->unfinished()));
   return ExitCode::kPassed;
 }
 

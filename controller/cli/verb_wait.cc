@@ -8,8 +8,8 @@ namespace labrack::cli {
 namespace {
 
 ExitCode Wait(const Call& call) {
-  const auto judge = [&](Lab& lab, const v1::RunSummary& run) {
-    const Result<v1::Report> report = lab.client().Compare(run.run_id(), "");
+  const auto judge = [&](Records& records, const v1::RunSummary& run) {
+    const Result<v1::Report> report = records.Compare(run.run_id(), "");
     if (!report) return JudgeWithoutTable(call, run, report.error());
     call.voice.Say(fmt::format("{}: {}", run.run_id(), report->verdict()));
     return static_cast<ExitCode>(call.arguments.Flag("strict") ? report->exit_code_strict()

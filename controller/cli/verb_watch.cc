@@ -11,7 +11,7 @@ ExitCode Watch(const Call& call) {
   if (call.arguments.Flag("json")) call.voice.Become({.json = true, .descriptor = STDOUT_FILENO});
   return LookOn(call,
                 {.hint = "Ctrl-C ends the watching; the run goes on",
-                 .judge = [](Lab&, const v1::RunSummary& run) { return ExitCodeOfRun(run); }});
+                 .judge = [](Records&, const v1::RunSummary& run) { return ExitCodeOfRun(run); }});
 }
 
 }  // namespace

@@ -25,6 +25,16 @@ std::string Code(const v1::RunSummary& run) {
   return run.exit_code() < 0 ? "-" : std::to_string(run.exit_code());
 }
 
+bool IsLeft(const v1::RunSummary& run, Unfinished unfinished) {
+  return unfinished == Unfinished::kLeft &&
+         (run.state() == v1::RUN_STATE_PENDING || run.state() == v1::RUN_STATE_RUNNING ||
+          run.state() == v1::RUN_STATE_CANCELLING);
+}
+
+std::string StateWord(const v1::RunSummary& run, Unfinished unfinished) {
+  return IsLeft(run, unfinished) ? "unfinished" : FormatRunState(run.state());
+}
+
 std::string TrialsDone(const v1::RunSummary& run) {
   return fmt::format("{}/{}", run.trials_done(), run.trials_total());
 }
@@ -172,7 +182,7 @@ std::string FormatRunState(v1::RunState state) {
   }
 }
 
-std::string FormatRuns(const v1::ListRunsReply& runs) {
+std::string FormatRuns(const v1::ListRunsReply& runs, Unfinished unfinished) {
   if (runs.runs().empty()) return "no runs yet; start one with `labrack run PLAYBOOK`\n";
   TextTable table({{.title = "RUN", .whole = true},
                    {.title = "PLAYBOOK"},
@@ -182,18 +192,22 @@ std::string FormatRuns(const v1::ListRunsReply& runs) {
                    {.title = "EXIT", .align = Align::kRight},
                    {.title = "CREATED", .whole = true},
                    {.title = "OWNER"}});
+  std::string below;
   for (const v1::RunSummary& run : runs.runs()) {
-    table.AddRow({run.run_id(), run.playbook_name(), FormatRunState(run.state()), TrialsDone(run),
+    table.AddRow({run.run_id(), run.playbook_name(), StateWord(run, unfinished), TrialsDone(run),
                   run.verdict(), Code(run), FormatWallTime(run.created_wall_ns()), run.owner()});
+    if (IsLeft(run, unfinished)) {
+      below += Wrapped("", Printable(run.run_id() + ": " + run.reason()), kColumnsMax);
+    }
   }
-  return table.Format(kColumnsMax);
+  return table.Format(kColumnsMax) + below;
 }
 
-std::string FormatStatus(const v1::RunRecord& run) {
+std::string FormatStatus(const v1::RunRecord& run, Unfinished unfinished) {
   const v1::RunSummary& summary = run.summary();
   std::string text =
       fmt::format("{}  {}  {}   {} trials ended, {} valid\n", Printable(summary.run_id()),
-                  Printable(summary.playbook_name()), FormatRunState(summary.state()),
+                  Printable(summary.playbook_name()), StateWord(summary, unfinished),
                   TrialsDone(summary), summary.trials_valid());
   text +=
       fmt::format("created {}   ended {}   owner {}\n", FormatWallTime(summary.created_wall_ns()),

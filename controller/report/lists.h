@@ -9,10 +9,13 @@
 
 namespace labrack::report {
 
-// One line a run, newest first, as the controller gave them.
-std::string FormatRuns(const v1::ListRunsReply& runs);
+// What a run is that has not ended: under way, or left by whoever ran it. Its reason says how then.
+enum class Unfinished { kGoesOn, kLeft };
+
+// One line a run, newest first, as the controller gave them; below, why some were left.
+std::string FormatRuns(const v1::ListRunsReply& runs, Unfinished unfinished);
 // The state of one run and of each of its trials.
-std::string FormatStatus(const v1::RunRecord& run);
+std::string FormatStatus(const v1::RunRecord& run, Unfinished unfinished);
 // One line a host; and everything about one.
 std::string FormatHosts(const v1::HostsReply& hosts);
 std::string FormatHost(const v1::HostRecord& host);

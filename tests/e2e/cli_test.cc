@@ -2,185 +2,16 @@
 // table, files and the right exit code, an interrupted run leaves nothing behind, and daemons give
 // what the lab on one machine gives. Method: the real binaries, each test in a state directory of
 // its own, playbooks of `dir` stacks that take a second or two.
-#include <algorithm>
-#include <chrono>
-#include <cstdlib>
-#include <fcntl.h>
-#include <filesystem>
-#include <fstream>
 #include <signal.h>
 #include <sstream>
-#include <thread>
-#include <unistd.h>
 
 #include <fmt/format.h>
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-#include <nlohmann/json.hpp>
 
-#include "agent/exec/child.h"
-#include "agent/exec/run.h"
-#include "storage/base/exit_codes.h"
+#include "tests/e2e/cli_fixture.h"
 #include "tests/e2e/xml.h"
 
 namespace labrack {
 namespace {
-
-using ::testing::HasSubstr;
-using ::testing::Not;
-using namespace std::chrono_literals;
-namespace fs = std::filesystem;
-
-constexpr const char* kTiny = R"(playbook: tiny
-stacks:
-  left: {host: {dir: {}}}
-  right: {host: {dir: {}}}
-workloads:
-  pages: {sync_pages: {size: 4KiB, file: 1MiB, duration: 200ms}}
-trials: 4
-)";
-
-// Long enough to be interrupted in the middle of a measurement. As root it has loop devices and
-// mounts to clean up.
-constexpr const char* kLong = R"(playbook: long
-disks: {count: 1, size: 64MiB}
-stacks:
-  ext4: {host: {ext4: {}}, if_unsupported: directory}
-workloads:
-  pages: {sync_pages: {size: 4KiB, file: 4MiB, duration: 60s}}
-trials: 4
-)";
-
-std::string ReadAll(const fs::path& path) {
-  std::ifstream file(path, std::ios::binary);
-  return std::string(std::istreambuf_iterator<char>(file), {});
-}
-
-bool WaitUntil(Nanoseconds limit, const std::function<bool()>& is_so) {
-  const TimePoint until = MonotonicClock().Now() + limit;
-  while (!is_so()) {
-    if (MonotonicClock().Now() >= until) return false;
-    std::this_thread::sleep_for(20ms);
-  }
-  return true;
-}
-
-class CliTest : public ::testing::Test {
- protected:
-  CliTest() {
-    std::string pattern = fs::temp_directory_path() / "labrack-cli-XXXXXX";
-    directory_ = mkdtemp(pattern.data());
-  }
-  ~CliTest() override {
-    EXPECT_THAT(OurProcesses(), ::testing::IsEmpty());
-    fs::remove_all(directory_);
-  }
-
-  fs::path Write(const std::string& name, const std::string& text) {
-    std::ofstream(directory_ / name, std::ios::binary) << text;
-    return directory_ / name;
-  }
-  fs::path StateDirectory() const { return directory_ / "state" / "labrack"; }
-
-  exec::Command Labrack(std::vector<std::string> words) const {
-    exec::Command command;
-    command.words = {std::string(LABRACK_BIN_DIR) + "/labrack"};
-    command.words.insert(command.words.end(), words.begin(), words.end());
-    command.directory = directory_;
-    command.environment = {
-        {"HOME", directory_}, {"XDG_STATE_HOME", directory_ / "state"}, {"USER", "tester"}};
-    command.timeout = 120s;
-    return command;
-  }
-  exec::Outcome Run(const std::vector<std::string>& words) const {
-    const Result<exec::Outcome> outcome = exec::Run(Labrack(words));
-    EXPECT_TRUE(outcome) << outcome.error().ToString();
-    return outcome.value_or(exec::Outcome{});
-  }
-
-  // A labrack in the background, its output in files.
-  struct Background {
-    exec::Child child;
-    fs::path output;
-    fs::path errors;
-  };
-  Background Start(const std::string& name, const exec::Command& command, int input = -1) {
-    const fs::path output = directory_ / (name + ".out");
-    const fs::path errors = directory_ / (name + ".err");
-    const Descriptor out(open(output.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0644));
-    const Descriptor err(open(errors.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0644));
-    Result<exec::Child> child = exec::Child::Spawn(
-        command, {.input_fd = input, .output_fd = out.get(), .errors_fd = err.get()});
-    EXPECT_TRUE(child) << child.error().ToString();
-    return {std::move(*child), output, errors};
-  }
-  static int ExitCodeOf(Background& background, Nanoseconds limit = 120s) {
-    const Result<exec::ExitStatus> status =
-        background.child.WaitUntil(MonotonicClock().Now() + limit);
-    if (!status) {
-      EXPECT_TRUE(background.child.KillGroup());
-      ADD_FAILURE() << "still running: " << ReadAll(background.errors);
-      return -1;
-    }
-    return status->exit_code;
-  }
-
-  // Command lines of processes that name our directory; labrack itself names it too.
-  std::vector<std::string> OurProcesses() const {
-    std::vector<std::string> found;
-    std::error_code error;
-    for (const auto& entry : fs::directory_iterator("/proc", error)) {
-      const std::string name = entry.path().filename();
-      if (!std::ranges::all_of(name, [](unsigned char c) { return std::isdigit(c) != 0; }))
-        continue;
-      std::string line = ReadAll(entry.path() / "cmdline");
-      std::ranges::replace(line, '\0', ' ');
-      if (line.contains(directory_.string())) found.push_back(name + ": " + line);
-    }
-    return found;
-  }
-
-  // What a trial can leave behind: processes, mounts, loop devices, files of disks and trials.
-  std::vector<std::string> Leftovers() const {
-    std::vector<std::string> found = OurProcesses();
-    std::ifstream mounts("/proc/self/mounts");
-    for (std::string line; std::getline(mounts, line);) {
-      if (line.contains(directory_.string())) found.push_back("mount: " + line);
-    }
-    std::error_code error;
-    for (const auto& entry : fs::directory_iterator("/sys/block", error)) {
-      const std::string backing = ReadAll(entry.path() / "loop" / "backing_file");
-      if (backing.contains(directory_.string())) found.push_back("loop: " + backing);
-    }
-    for (const auto& entry : fs::recursive_directory_iterator(StateDirectory(), error)) {
-      const std::string folder = entry.path().parent_path().filename();
-      if (folder == "disks" || folder == "mounts" || folder == "trials") {
-        found.push_back("file: " + entry.path().string());
-      }
-    }
-    return found;
-  }
-
-  // The id of the newest run, from the catalog.
-  std::string NewestRun() const {
-    const exec::Outcome listed = Run({"ls", "--json"});
-    EXPECT_EQ(listed.exit_code, 0) << listed.errors;
-    const nlohmann::json json = nlohmann::json::parse(listed.output, nullptr, false);
-    EXPECT_FALSE(json.is_discarded()) << listed.output;
-    if (json.is_discarded() || json["runs"].empty()) return "";
-    return json["runs"][0]["run_id"];
-  }
-
-  fs::path directory_;
-};
-
-std::size_t Count(const std::string& text, const std::string& part) {
-  std::size_t count = 0;
-  for (std::size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) {
-    ++count;
-  }
-  return count;
-}
 
 TEST_F(CliTest, SixMistakesGiveSixErrorsAndTouchNothing) {
   Write("bad.yaml", R"(playbook: Bad Name
@@ -578,26 +409,6 @@ TEST_F(CliTest, TheFleetOfThisMachineIsListed) {
   EXPECT_EQ(Run({"host", "show", "agent-9"}).exit_code, ToInt(ExitCode::kUsage));
 }
 
-class InterruptTest : public CliTest {
- protected:
-  // Starts kLong and waits until both agents measure.
-  Background StartLong(const std::string& name) {
-    Write("long.yaml", kLong);
-    Background run = Start(name, Labrack({"run", "long.yaml", "--agents", "2", "--progress=json",
-                                          "--json", "r.json"}));
-    EXPECT_TRUE(WaitUntil(60s, [&] {
-      return Count(ReadAll(run.errors), "\"phase\":\"measure\"") >= 2;
-    })) << ReadAll(run.errors);
-    // The look-out for leftovers must see what there is, or it would see nothing later either.
-    const std::vector<std::string> now = Leftovers();
-    EXPECT_THAT(now, ::testing::Contains(HasSubstr("labrack-worker")));
-    EXPECT_THAT(now, ::testing::Contains(HasSubstr("file: ")));
-    if (geteuid() == 0) EXPECT_THAT(now, ::testing::Contains(HasSubstr("loop: ")));
-    if (geteuid() == 0) EXPECT_THAT(now, ::testing::Contains(HasSubstr("mount: ")));
-    return run;
-  }
-};
-
 TEST_F(InterruptTest, CtrlCCleansUpAndExitsWith130) {
   Background run = StartLong("run");
   ASSERT_TRUE(run.child.Signal(SIGINT));
@@ -633,45 +444,6 @@ TEST_F(InterruptTest, SigtermCleansUpAndExitsWith143) {
   Background run = StartLong("run");
   ASSERT_TRUE(run.child.Signal(SIGTERM));
   EXPECT_EQ(ExitCodeOf(run, 60s), ToInt(ExitCode::kTerminated)) << ReadAll(run.errors);
-  EXPECT_THAT(Leftovers(), ::testing::IsEmpty());
-}
-
-TEST_F(InterruptTest, AgentsOfAKilledLabEndByThemselvesAndTheNextRunGoesOn) {
-  Background run = StartLong("run");
-  ASSERT_TRUE(run.child.Signal(SIGKILL));
-  ExitCodeOf(run, 10s);
-  EXPECT_TRUE(WaitUntil(60s, [&] { return OurProcesses().empty(); }))
-      << ::testing::PrintToString(OurProcesses());
-  // Nobody carries the run on, so that waiting for it would never end.
-  const std::string id = NewestRun();
-  for (const char* verb : {"wait", "watch"}) {
-    const exec::Outcome waited = Run({verb, id});
-    EXPECT_EQ(waited.exit_code, ToInt(ExitCode::kLabFailed)) << waited.errors;
-    EXPECT_THAT(waited.errors, HasSubstr("error: " + id + ": it will not end"));
-    EXPECT_THAT(waited.errors, HasSubstr("start it again with `labrack run"));
-    EXPECT_LT(waited.wall, 10s);
-  }
-  Write("tiny.yaml", kTiny);
-  const exec::Outcome next = Run({"run", "tiny.yaml", "--agents", "2", "--trials", "1"});
-  EXPECT_EQ(next.exit_code, 0) << next.errors;
-  EXPECT_THAT(next.errors, HasSubstr("left unfinished"));
-  EXPECT_THAT(Leftovers(), ::testing::IsEmpty());
-}
-
-TEST_F(InterruptTest, ASecondRunIsToldAndLookersSeeTheFirst) {
-  Background run = StartLong("run");
-  Write("tiny.yaml", kTiny);
-  const exec::Outcome second = Run({"run", "tiny.yaml"});
-  EXPECT_EQ(second.exit_code, ToInt(ExitCode::kLabFailed));
-  EXPECT_THAT(second.errors, HasSubstr("another labrack (pid"));
-
-  const std::string id = NewestRun();
-  EXPECT_THAT(Run({"status", id}).output, HasSubstr("running"));
-  EXPECT_THAT(Run({"host", "ls"}).output, HasSubstr("agent-2"));
-  const exec::Outcome waited = Run({"wait", id, "--timeout", "500ms"});
-  EXPECT_EQ(waited.exit_code, ToInt(ExitCode::kWaitTimedOut)) << waited.errors;
-  EXPECT_EQ(Run({"cancel", id}).exit_code, 0);
-  EXPECT_EQ(ExitCodeOf(run, 60s), ToInt(ExitCode::kCancelled)) << ReadAll(run.errors);
   EXPECT_THAT(Leftovers(), ::testing::IsEmpty());
 }
 
@@ -737,6 +509,25 @@ TEST_F(DaemonTest, DaemonsGiveTheSameTableAndExitCodes) {
   EXPECT_EQ(Run({"wait", id, "--controller", Address(), "--timeout=60s"}).exit_code,
             ToInt(ExitCode::kCancelled));
   EXPECT_THAT(Run({"show", id, "--controller", Address()}).output, HasSubstr("enough"));
+}
+
+TEST_F(DaemonTest, ItsCatalogIsReadBesideIt) {
+  fs::create_directories(StateDirectory());
+  fs::create_directory_symlink(directory_ / "daemon", StateDirectory() / "controller");
+  Write("long.yaml", kLong);
+  const exec::Outcome detached = Run({"run", "long.yaml", "--controller", Address(), "--detach"});
+  ASSERT_EQ(detached.exit_code, 0) << detached.errors;
+  const std::string id = detached.output.substr(0, detached.output.find('\n'));
+  const exec::Outcome listed = Run({"ls"});
+  EXPECT_THAT(listed.output, HasSubstr(id));
+  EXPECT_THAT(listed.output, Not(HasSubstr("unfinished"))) << "somebody carries it on";
+  const exec::Outcome waited = Run({"wait", id});
+  EXPECT_EQ(waited.exit_code, ToInt(ExitCode::kLabFailed));
+  EXPECT_THAT(waited.errors, HasSubstr("name it with --controller"));
+  EXPECT_THAT(Run({"host", "ls"}).errors, HasSubstr("another controller works on this catalog"));
+  EXPECT_EQ(Run({"cancel", id, "--controller", Address()}).exit_code, 0);
+  EXPECT_EQ(Run({"wait", id, "--controller", Address(), "--timeout=60s"}).exit_code,
+            ToInt(ExitCode::kCancelled));
 }
 
 TEST_F(DaemonTest, AControllerThatComesBackIsFoundAgain) {

@@ -86,7 +86,7 @@ TEST(ReportListsTest, RunsAndStatus) {
   v1::RunRecord run = builder.Build();
   run.mutable_summary()->set_verdict("INVALID");
   run.mutable_summary()->set_exit_code(5);
-  ExpectGolden("report/status.txt", FormatStatus(run));
+  ExpectGolden("report/status.txt", FormatStatus(run, Unfinished::kGoesOn));
 
   v1::ListRunsReply runs;
   *runs.add_runs() = run.summary();
@@ -97,8 +97,33 @@ TEST(ReportListsTest, RunsAndStatus) {
   going.set_trials_total(12);
   going.set_trials_done(3);
   going.set_exit_code(-1);
-  ExpectGolden("report/runs.txt", FormatRuns(runs));
-  EXPECT_THAT(FormatRuns({}), HasSubstr("no runs"));
+  ExpectGolden("report/runs.txt", FormatRuns(runs, Unfinished::kGoesOn));
+  EXPECT_THAT(FormatRuns({}, Unfinished::kGoesOn), HasSubstr("no runs"));
+}
+
+TEST(ReportListsTest, ARunThatWasLeftIsUnfinishedAndSaysWhy) {
+  v1::RunRecord record;
+  v1::RunSummary& run = *record.mutable_summary();
+  run.set_run_id("r-8000");
+  run.set_reason("left by a lab that was killed");
+  const auto list = [&](Unfinished unfinished) {
+    v1::ListRunsReply runs;
+    *runs.add_runs() = run;
+    return FormatRuns(runs, unfinished);
+  };
+  for (const v1::RunState state :
+       {v1::RUN_STATE_PENDING, v1::RUN_STATE_RUNNING, v1::RUN_STATE_CANCELLING}) {
+    run.set_state(state);
+    EXPECT_THAT(list(Unfinished::kLeft), HasSubstr("unfinished"));
+    EXPECT_THAT(list(Unfinished::kLeft), HasSubstr("\nr-8000: left by a lab that was killed\n"));
+    EXPECT_THAT(list(Unfinished::kGoesOn), Not(HasSubstr("unfinished")));
+    EXPECT_THAT(list(Unfinished::kGoesOn), Not(HasSubstr("killed")));
+    EXPECT_THAT(FormatStatus(record, Unfinished::kLeft), HasSubstr("unfinished"));
+    EXPECT_THAT(FormatStatus(record, Unfinished::kGoesOn), Not(HasSubstr("unfinished")));
+  }
+  run.set_state(v1::RUN_STATE_DONE);
+  EXPECT_THAT(list(Unfinished::kLeft), Not(HasSubstr("killed")));
+  EXPECT_THAT(FormatStatus(record, Unfinished::kLeft), HasSubstr("done"));
 }
 
 TEST(ReportListsTest, PlanNamesEveryDiskAndTheBytesToBeWritten) {
