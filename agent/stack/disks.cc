@@ -69,7 +69,12 @@ Result<void> WriteThrough(int file, const std::filesystem::path& path, const Dis
   if (memory == nullptr) return Fail(Errc::kExhausted, "no memory for a buffer");
   FillWithNoise({static_cast<std::uint64_t*>(memory.get()), kWritePortion.size() / 8});
   for (Bytes at; at < request.size;) {
-    if (Result<void> going = CheckLimits(request.until, request.cancel); !going) return going;
+    if (Result<void> going = request.limit.Check(); !going) {
+      return Fail(going.error().code(), path.string(),
+                  "stopped with " + FormatBytes(at) + " of " + FormatBytes(request.size) +
+                      " written (" + going.error().note() +
+                      "); `disks: {prepare: allocated}` writes nothing before the trial");
+    }
     const Bytes portion = std::min(kWritePortion, request.size - at);
     const ssize_t count =
         pwrite(file, memory.get(), portion.size(), static_cast<off_t>(at.count()));
@@ -131,10 +136,11 @@ Result<Disk> MakeDisk(std::uint32_t index, const DiskRequest& request, UndoLog& 
 
 }  // namespace
 
-Result<void> CheckLimits(TimePoint until, const runtime::CancelToken* cancel) {
+Result<void> BuildLimit::Check() const {
   if (cancel != nullptr && cancel->cancelled()) return Fail(Errc::kCancelled, "cancelled");
   if (MonotonicClock().Now() >= until) {
-    return Fail(Errc::kTimedOut, "the time limit for building the stack has passed");
+    return Fail(Errc::kTimedOut, "building the stack takes longer than `timeouts.build` of " +
+                                     FormatDurationExact(length) + " allows");
   }
   return {};
 }
@@ -148,7 +154,7 @@ Result<std::vector<Disk>> MakeDisks(const DiskRequest& request, UndoLog& undo) {
   }
   std::vector<Disk> disks;
   for (std::uint32_t index = 0; index < request.count; ++index) {
-    if (Result<void> going = CheckLimits(request.until, request.cancel); !going) {
+    if (Result<void> going = request.limit.Check(); !going) {
       return std::unexpected(going.error());
     }
     Result<Disk> disk = MakeDisk(index, request, undo);

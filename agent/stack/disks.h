@@ -19,14 +19,23 @@ struct Disk {
   Bytes size;
 };
 
+// Until when a stack may be built: a playbook's `timeouts.build`, from the beginning.
+struct BuildLimit {
+  TimePoint until;
+  Nanoseconds length{0};
+  const runtime::CancelToken* cancel = nullptr;
+
+  // kTimedOut or kCancelled once it has passed or the token is set.
+  Result<void> Check() const;
+};
+
 struct DiskRequest {
   std::filesystem::path directory;  // there, empty, ours
   std::uint32_t count = 0;
   Bytes size;
   v1::DiskKind kind = v1::DISK_KIND_FILE;
   v1::DiskPreparation prepare = v1::DISK_PREPARATION_WRITTEN;
-  TimePoint until;
-  const runtime::CancelToken* cancel = nullptr;
+  BuildLimit limit;
 };
 
 // A share of what is free that stays free, so that the host does not choke on us.
@@ -35,8 +44,5 @@ constexpr std::uint64_t kFreeShareKept = 20;  // a twentieth
 // kNoSpace before anything is made when the disks do not fit. Discards are not passed on by the
 // caller's mkfs (-K, nodiscard), or the files would lose the space that was allocated.
 Result<std::vector<Disk>> MakeDisks(const DiskRequest& request, UndoLog& undo);
-
-// kTimedOut or kCancelled once the limit has passed or the token is set.
-Result<void> CheckLimits(TimePoint until, const runtime::CancelToken* cancel);
 
 }  // namespace labrack::stack

@@ -83,7 +83,11 @@ Result<std::string> DescribeBacking(const BuildRequest& request) {
 class Builder {
  public:
   Builder(const BuildRequest& request, UndoLog& undo)
-      : request_(request), undo_(undo), until_(MonotonicClock().Now() + request.timeout) {}
+      : request_(request),
+        undo_(undo),
+        limit_{.until = MonotonicClock().Now() + request.timeout,
+               .length = request.timeout,
+               .cancel = request.cancel} {}
 
   Result<std::unique_ptr<BuiltStack>> Build(const StackBackend& backend, const DiskNeeds& needs) {
     if (Result<void> made = MakeDirectories(needs.count_used > 0); !made) {
@@ -98,8 +102,7 @@ class Builder {
                          .size = Bytes(request_.disks.size()),
                          .kind = request_.disks.kind(),
                          .prepare = request_.disks.prepare(),
-                         .until = until_,
-                         .cancel = request_.cancel},
+                         .limit = limit_},
                         undo_);
       if (!disks) return std::unexpected(disks.error());
     }
@@ -125,11 +128,11 @@ class Builder {
   }
 
   Result<void> RunTool(std::vector<std::string> words) {
-    if (Result<void> going = CheckLimits(until_, request_.cancel); !going) return going;
+    if (Result<void> going = limit_.Check(); !going) return going;
     exec::Command command;
     command.words = std::move(words);
     command.directory = request_.disks_dir;
-    command.timeout = std::max(Nanoseconds(1), until_ - MonotonicClock().Now());
+    command.timeout = std::max(Nanoseconds(1), limit_.until - MonotonicClock().Now());
     command.cancel = request_.cancel;
     const Result<exec::Outcome> outcome = exec::RunChecked(command);
     if (!outcome) return std::unexpected(outcome.error());
@@ -138,7 +141,7 @@ class Builder {
 
   BuildRequest request_;  // its directories become real paths
   UndoLog& undo_;
-  TimePoint until_;
+  BuildLimit limit_;
 };
 
 }  // namespace

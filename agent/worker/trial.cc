@@ -8,6 +8,7 @@
 
 #include "agent/inventory/environment.h"
 #include "agent/worker/result_size.h"
+#include "storage/base/units.h"
 
 namespace labrack::worker {
 namespace {
@@ -119,7 +120,11 @@ void Trial::EndPhase(v1::PhaseEnd end, std::string reason, TimePoint at) {
   phase_.reset();
 }
 
-void Trial::LimitPhases(std::int64_t limit_ns) { control_.SetDeadline(Now() + LimitOf(limit_ns)); }
+void Trial::LimitPhases(const char* field, std::int64_t limit_ns, TimePoint from) {
+  const Nanoseconds limit = LimitOf(limit_ns);
+  limit_text_ = fmt::format("`timeouts.{}` of {}", field, FormatDurationExact(limit));
+  control_.SetDeadline(from + limit);
+}
 
 v1::PhaseEnd Trial::EndOf(const Error& error) const {
   const TrialControl::View view = control_.view();
@@ -130,7 +135,9 @@ v1::PhaseEnd Trial::EndOf(const Error& error) const {
 
 std::string Trial::ReasonOf(const Error& error) const {
   const TrialControl::View view = control_.view();
-  if (view.timed_out) return "took longer than its limit: " + error.ToString();
+  if (view.timed_out) {
+    return fmt::format("took longer than {} allows: {}", limit_text_, error.ToString());
+  }
   if (view.stop_reason && error.code() == Errc::kCancelled) return *view.stop_reason;
   return error.ToString();
 }
@@ -170,18 +177,19 @@ void Trial::FailEnvironment(v1::PhaseKind phase, const Error& error) {
 Result<void> Trial::Prepare() {
   struct Stage {
     v1::PhaseKind phase;
+    const char* limit_field;
     std::int64_t limit_ns;
     Result<void> (Trial::*run)();
   };
   const v1::PhaseTimeouts& limits = assignment_.timeouts();
-  const Stage stages[] = {{v1::PHASE_CLAIM, limits.build(), &Trial::Claim},
-                          {v1::PHASE_BUILD, limits.build(), &Trial::Build},
-                          {v1::PHASE_LAY_OUT, limits.layout(), &Trial::LayOut},
-                          {v1::PHASE_SETTLE, limits.layout(), &Trial::Settle}};
+  const Stage stages[] = {{v1::PHASE_CLAIM, "build", limits.build(), &Trial::Claim},
+                          {v1::PHASE_BUILD, "build", limits.build(), &Trial::Build},
+                          {v1::PHASE_LAY_OUT, "layout", limits.layout(), &Trial::LayOut},
+                          {v1::PHASE_SETTLE, "layout", limits.layout(), &Trial::Settle}};
   for (const Stage& stage : stages) {
     // Claim and build share a limit, and so do lay out and settle.
     if (stage.phase != v1::PHASE_BUILD && stage.phase != v1::PHASE_SETTLE) {
-      LimitPhases(stage.limit_ns);
+      LimitPhases(stage.limit_field, stage.limit_ns, Now());
     }
     Result<void> done = RunPhase(stage.phase, "", [&] { return (this->*stage.run)(); });
     if (done) continue;
@@ -306,7 +314,7 @@ Result<void> Trial::VerifyBefore(const std::vector<workload::StepInfo>& steps, s
 }
 
 Result<TimePoint> Trial::PassGate(std::size_t step, const std::string& name) {
-  LimitPhases(assignment_.timeouts().ready());
+  LimitPhases("ready", assignment_.timeouts().ready(), Now());
   if (Result<void> begun = BeginPhase(v1::PHASE_READY, name, Now()); !begun) {
     return std::unexpected(begun.error());
   }
@@ -322,7 +330,7 @@ void Trial::EnterStepPhase(const std::string& name, v1::PhaseKind phase, TimePoi
 
 Result<void> Trial::RunStep(std::size_t step, const workload::StepInfo& info) {
   if (workload_->WantsColdCache(step)) {
-    LimitPhases(assignment_.timeouts().layout());
+    LimitPhases("layout", assignment_.timeouts().layout(), Now());
     Result<void> cold = RunPhase(v1::PHASE_SETTLE, info.name, [this] { return DropCaches(); });
     if (!cold) {
       FailEnvironment(v1::PHASE_SETTLE, cold.error());
@@ -334,7 +342,7 @@ Result<void> Trial::RunStep(std::size_t step, const workload::StepInfo& info) {
 
   meter_->Reset();
   // From the start on, one limit for warm up, measure and drain.
-  control_.SetDeadline(*start + LimitOf(assignment_.timeouts().measure()));
+  LimitPhases("measure", assignment_.timeouts().measure(), *start);
   progress_.Reset();
   workload::StepContext context;
   context.start = *start;
@@ -359,7 +367,7 @@ Result<void> Trial::RunStep(std::size_t step, const workload::StepInfo& info) {
 }
 
 void Trial::Verify(bool unmount) {
-  LimitPhases(assignment_.timeouts().verify());
+  LimitPhases("verify", assignment_.timeouts().verify(), Now());
   Result<void> verified = RunPhase(v1::PHASE_VERIFY, "", [this, unmount]() -> Result<void> {
     // What memory still holds would be compared otherwise, not what is on the medium. (Without
     // unmounting, Verify drops the data pages file by file; they must be clean for that.)
@@ -397,7 +405,7 @@ std::string Trial::KeptThatCounts() const {
 
 // Neither a stop nor a limit that has passed keeps it from saying what was seen: it takes no time.
 void Trial::Collect() {
-  LimitPhases(assignment_.timeouts().verify());
+  LimitPhases("verify", assignment_.timeouts().verify(), Now());
   (void)BeginPhase(v1::PHASE_COLLECT, "", Now());
   const Result<void> collected = FinishPhase([this] {
     std::vector<v1::Warning> warnings = workload_->Warnings();
@@ -419,7 +427,7 @@ void Trial::TearDown() {
   // A stop that came after the last step changes nothing any more.
   SetMeasurement(v1::OUTCOME_NOT_STARTED, "ended before anything was measured");
   control_.BeginTearDown();
-  control_.SetDeadline(Now() + LimitOf(assignment_.timeouts().teardown()));
+  LimitPhases("teardown", assignment_.timeouts().teardown(), Now());
   (void)BeginPhase(v1::PHASE_TEAR_DOWN, "", Now());
   workload_.reset();
   file_system_.reset();

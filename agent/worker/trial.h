@@ -47,7 +47,8 @@ class Trial {
   // Phases. Begin ends the one before as done, at the same instant.
   Result<void> BeginPhase(v1::PhaseKind phase, std::string step, TimePoint at);
   void EndPhase(v1::PhaseEnd end, std::string reason, TimePoint at);
-  void LimitPhases(std::int64_t limit_ns);
+  // The phases from here on share a limit: a field of `timeouts`, for messages.
+  void LimitPhases(const char* field, std::int64_t limit_ns, TimePoint from);
   Result<void> RunPhase(v1::PhaseKind phase, const std::string& step, const Body& body);
   // Ends the phase with what its body gave.
   Result<void> FinishPhase(const Result<void>& done);
@@ -86,6 +87,7 @@ class Trial {
 
   v1::AssignmentResult result_;
   std::optional<v1::PhaseRecord> phase_;  // the one under way
+  std::string limit_text_;                // "`timeouts.build` of 5min"
   std::optional<Error> spool_error_;      // the trial cannot say what it does: it ends
 
   std::optional<stack::UndoLog> undo_;

@@ -89,6 +89,39 @@ class WorkloadCheck {
                       {"make `duration` longer than `warmup`"}});
   }
 
+  // The field where it was written, and else the limit.
+  std::string WrittenPath(const std::string& field) const {
+    const std::string path = path_ + "." + field;
+    return playbook_.places.contains(path) ? path : "timeouts.measure";
+  }
+
+  void ReportTooLong(const std::string& field, const std::string& what, Nanoseconds time) {
+    const Nanoseconds limit(playbook_.playbook.timeouts().measure());
+    Finding finding{"LR325",
+                    what + " " + FormatDurationExact(time) + ", and `timeouts.measure` is " +
+                        FormatDurationExact(limit),
+                    "",
+                    {"a step that takes longer than its limit ends the trial, without a result"},
+                    {"raise `timeouts.measure` above that, or make `" + field + "` shorter"}};
+    if (!cell_.conditions.empty()) finding.notes.push_back("with " + cell_.conditions);
+    reporter_.Add(playbook_.Find(WrittenPath(field)), std::move(finding));
+  }
+
+  // What is under way at the end is waited for, so the limit lies beyond it.
+  void FitsMeasure(const std::string& field, std::int64_t warmup, std::int64_t duration) {
+    const std::int64_t limit = playbook_.playbook.timeouts().measure();
+    if (duration == 0 || limit == 0 || warmup + duration < limit) return;
+    ReportTooLong(field, warmup > 0 ? "warm-up and measurement take" : "the measurement takes",
+                  Nanoseconds(warmup + duration));
+  }
+
+  // A command's limit that was not written gives way to the phase's.
+  void CommandFitsMeasure(std::int64_t timeout) {
+    const std::int64_t limit = playbook_.playbook.timeouts().measure();
+    if (limit == 0 || timeout <= limit || !playbook_.places.contains(path_ + ".timeout")) return;
+    ReportTooLong("timeout", "the command may take", Nanoseconds(timeout));
+  }
+
   void Stream(const v1::StreamWorkload& stream) {
     BlockFits("block", stream.block(), stream.file());
     if (!stream.direct()) return;
@@ -111,6 +144,7 @@ class WorkloadCheck {
                       {"give `duration`, `operations` or `bytes`, or leave `stop` out"}});
     }
     Warmup(random.warmup(), stop.duration());
+    FitsMeasure("stop.duration", random.warmup(), stop.duration());
   }
 
   void SyncPages(const v1::SyncPagesWorkload& pages) {
@@ -120,6 +154,7 @@ class WorkloadCheck {
       DirectUnit("file", pages.file());
     }
     Warmup(pages.warmup(), pages.duration());
+    FitsMeasure("duration", pages.warmup(), pages.duration());
   }
 
   void Files(const v1::FilesWorkload& files) {
@@ -140,6 +175,7 @@ class WorkloadCheck {
   }
 
   void Fio(const v1::FioWorkload& fio) {
+    CommandFitsMeasure(fio.timeout());
     const bool from_file = !fio.job_file().empty();
     if (fio.job().empty()) {
       // The loader reports a job file that is not there.
@@ -165,6 +201,7 @@ class WorkloadCheck {
   }
 
   void Exec(const v1::ExecWorkload& exec) {
+    CommandFitsMeasure(exec.timeout());
     if (exec.command_size() > 0 && exec.command(0).empty()) {
       Report("command", {"LR334",
                          "the command has no program",
@@ -225,6 +262,29 @@ void CheckDirectory(const LoadedPlaybook& playbook, const v1::Stack& stack, Repo
                 {"write the whole path from `/`, or leave `path` out"}});
 }
 
+// Disks that are written from end to end before each trial, against the time there is for it.
+void CheckPreparation(const LoadedPlaybook& playbook, const ExpandedCell& cell,
+                      Reporter& reporter) {
+  const Nanoseconds limit(playbook.playbook.timeouts().build());
+  const Nanoseconds takes = EstimatePreparationTime(cell.stack, cell.disks);
+  if (limit == Nanoseconds(0) || takes <= limit) return;
+  const Nanoseconds minutes = std::chrono::ceil<std::chrono::minutes>(takes);
+  const bool written =
+      playbook.places.contains("disks.size") || playbook.places.contains("disks.count");
+  reporter.Add(
+      playbook.Find(written ? "disks.size" : "timeouts.build"),
+      {"LR325",
+       "writing " + Count(cell.disks.count(), "disk") + " of " +
+           FormatBytesExact(Bytes(cell.disks.size())) + " from end to end takes " +
+           FormatDurationExact(minutes) + ", and `timeouts.build` is " + FormatDurationExact(limit),
+       "",
+       {"disks are taken to write " +
+        FormatBytes(Bytes(static_cast<std::uint64_t>(kAssumedDisk.stream_bytes_per_second))) +
+        " per second"},
+       {"raise `timeouts: {build: " + FormatDurationExact(minutes) +
+        "}` or more, or set `disks: {prepare: allocated}`"}});
+}
+
 }  // namespace
 
 void CheckWorkload(const LoadedPlaybook& playbook, const ExpandedCell& cell, Reporter& reporter) {
@@ -260,6 +320,7 @@ void CheckStack(const LoadedPlaybook& playbook, const ExpandedCell& cell, Report
          {"set `disks: {size: " + FormatBytesExact(need.size) + "}` or more"}});
     return;
   }
+  CheckPreparation(playbook, cell, reporter);
   const Bytes footprint = EstimateWork(cell.workload).footprint;
   const Bytes usable = UsableBytes(stack, cell.disks);
   if (footprint <= usable) return;

@@ -209,9 +209,12 @@ Bytes EstimatePreparation(const v1::Stack& stack, const v1::Disks& disks) {
   return written ? Bytes(disks.size()) * disks.count() : Bytes(0);
 }
 
+Nanoseconds EstimatePreparationTime(const v1::Stack& stack, const v1::Disks& disks) {
+  return Seconds(StreamSeconds(static_cast<double>(EstimatePreparation(stack, disks).count())));
+}
+
 Nanoseconds EstimateStack(const v1::Stack& stack, const v1::Disks& disks) {
-  const Nanoseconds preparation =
-      Seconds(StreamSeconds(static_cast<double>(EstimatePreparation(stack, disks).count())));
+  const Nanoseconds preparation = EstimatePreparationTime(stack, disks);
   switch (stack.host().kind_case()) {
     case v1::HostStack::kExt4:
     case v1::HostStack::kXfs:

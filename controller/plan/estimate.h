@@ -37,6 +37,9 @@ WorkEstimate EstimateWork(const v1::Workload& workload);
 // Before a trial its file disks are written from end to end, unless the playbook says otherwise.
 Bytes EstimatePreparation(const v1::Stack& stack, const v1::Disks& disks);
 
+// Time to write them, one after the other.
+Nanoseconds EstimatePreparationTime(const v1::Stack& stack, const v1::Disks& disks);
+
 // Time to prepare the disks, and to build, settle and tear down the stack.
 Nanoseconds EstimateStack(const v1::Stack& stack, const v1::Disks& disks);
 

@@ -132,6 +132,8 @@ TEST_F(WorkerTest, APhaseThatTakesTooLongTimesOutAndCleansUp) {
   ASSERT_NE(result, nullptr);
   EXPECT_EQ(result->measurement().outcome(), v1::OUTCOME_TIMED_OUT)
       << result->measurement().reason();
+  EXPECT_NE(result->measurement().reason().find("`timeouts.measure` of 1s"), std::string::npos)
+      << result->measurement().reason();
   // One verdict never changes another, and what was seen is said all the same.
   EXPECT_EQ(result->environment_verdict().outcome(), v1::OUTCOME_OK)
       << result->environment_verdict().reason();

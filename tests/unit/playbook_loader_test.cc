@@ -100,9 +100,9 @@ TEST_P(LoaderGolden, ProblemsPrintAsTheirGoldenFile) {
 INSTANTIATE_TEST_SUITE_P(Codes, LoaderGolden,
                          ::testing::Values("LR301", "LR302", "LR303", "LR304", "LR305", "LR306",
                                            "LR307", "LR308", "LR310", "LR311", "LR312", "LR320",
-                                           "LR321", "LR322", "LR323", "LR324", "LR330", "LR331",
-                                           "LR332", "LR334", "LR335", "LR340", "LR341", "LR342",
-                                           "LR343", "six", "layers"),
+                                           "LR321", "LR322", "LR323", "LR324", "LR325", "LR330",
+                                           "LR331", "LR332", "LR334", "LR335", "LR340", "LR341",
+                                           "LR342", "LR343", "six", "layers"),
                          [](const auto& info) { return std::string(info.param); });
 
 TEST(Loader, SixMistakesAreSixErrors) {

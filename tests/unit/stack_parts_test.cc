@@ -15,6 +15,7 @@
 #include <sched.h>
 
 #include "agent/stack/backing.h"
+#include "agent/stack/disks.h"
 #include "agent/stack/host_ability.h"
 #include "agent/stack/mounts.h"
 #include "agent/stack/option_words.h"
@@ -345,6 +346,26 @@ TEST(UndoStepTest, ATreeIsNotEmptiedThroughAMountInIt) {
   EXPECT_NE(undone.error().ToString().find("inner"), std::string::npos);
   EXPECT_TRUE(log->RunAll({}, Nanoseconds(0)));
   EXPECT_FALSE(std::filesystem::exists(tree));
+}
+
+// No loop device is reached: the limit passes while the first disk is written.
+TEST(DisksTest, ALimitThatPassesNamesItsFieldAndWhatWasDone) {
+  const TemporaryDirectory base;
+  Result<UndoLog> log = UndoLog::Open(base.path() / "undo.log");
+  ASSERT_TRUE(log);
+  const Nanoseconds length = std::chrono::milliseconds(20);
+  const Result<std::vector<Disk>> disks =
+      MakeDisks({.directory = base.path(),
+                 .count = 1,
+                 .size = 1_GiB,
+                 .limit = {.until = MonotonicClock().Now() + length, .length = length}},
+                *log);
+  ASSERT_FALSE(disks);
+  EXPECT_EQ(disks.error().code(), Errc::kTimedOut);
+  EXPECT_THAT(disks.error().ToString(), HasSubstr("of 1.00 GiB written"));
+  EXPECT_THAT(disks.error().ToString(), HasSubstr("`timeouts.build` of 20ms"));
+  EXPECT_THAT(disks.error().ToString(), HasSubstr("`disks: {prepare: allocated}`"));
+  EXPECT_TRUE(log->RunAll({}).has_value());
 }
 
 TEST(DirStackTest, IsAFreshDirectoryThatGoesAgain) {

@@ -117,6 +117,11 @@ constexpr CodeText kCodes[] = {
      "A warm-up is shorter than the measurement after it, and a stop rule says when to stop."},
     {"LR324", "a workload's counts do not fit together",
      "Every client has something to do, and every step is listed once."},
+    {"LR325", "a limit of time is too short for the work",
+     "Each trial would run into its limit and give no result. Warm-up, measurement and a command's "
+     "`timeout` are held against `timeouts.measure`; writing the disks from end to end, at the "
+     "speed that plans assume, against `timeouts.build`. Raise the limit, ask for less, or leave "
+     "the disks unwritten with `prepare: allocated`."},
     {"LR330", "a fio workload has exactly one job",
      "The job is given as text (`job`) or as a file (`job_file`)."},
     {"LR331", "a job file cannot be read",
