@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "agent/inventory/environment.h"
+#include "agent/inventory/host_facts.h"
 #include "agent/worker/result_size.h"
 #include "storage/base/units.h"
 
@@ -248,6 +249,7 @@ Result<void> Trial::LayOut() {
                           .allow_exec = spec_.allow_exec(),
                           .launcher = &launcher_,
                           .memory = Bytes(host.memory_bytes()),
+                          .memory_available = inventory::MemoryAvailable(),
                           .cpu_count = host.cpu_count()};
   Result<std::unique_ptr<workload::Workload>> made =
       workload::MakeWorkload(assignment_.workload(), Seed{assignment_.seed()}, target, env_);
@@ -353,6 +355,9 @@ Result<void> Trial::RunStep(std::size_t step, const workload::StepInfo& info) {
   workload::StepOutcome outcome = workload_->RunStep(step, context);
   meter_->Close();
   meter_->Fill(outcome.result);
+  if (outcome.result.has_cpu()) {
+    outcome.result.mutable_cpu()->set_data_making_ns(outcome.making.count());
+  }
   others_share_ = std::max(others_share_, meter_->others_share());
   if (!meter_->note().empty()) events_.Note(meter_->note());
   if (spool_error_ && outcome.status) outcome.status = std::unexpected(*spool_error_);

@@ -124,6 +124,9 @@ Result<VerifyReport> Checksum::Verify(const StepContext& context) {
 }  // namespace
 
 MadeWorkload MakeChecksum(const v1::Workload& spec, const Setup& setup) {
+  const Bytes block(spec.checksum().block());
+  const Result<void> fits = CheckMemory(setup, {.block = block, .buffers = block, .kind_count = 2});
+  if (!fits) return std::unexpected(fits.error());
   return std::make_unique<Checksum>(spec.checksum(), setup);
 }
 

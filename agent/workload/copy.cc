@@ -172,6 +172,9 @@ StepOutcome Copy::RunStep(std::size_t, const StepContext& context) {
 }  // namespace
 
 MadeWorkload MakeCopy(const v1::Workload& spec, const Setup& setup) {
+  const Bytes block(spec.copy().block());
+  const Result<void> fits = CheckMemory(setup, {.block = block, .buffers = block, .kind_count = 4});
+  if (!fits) return std::unexpected(fits.error());
   return std::make_unique<Copy>(spec.copy(), setup);
 }
 

@@ -20,9 +20,9 @@ constexpr Nanoseconds kLiveInterval = std::chrono::seconds(1);
 // How long an open loop works off what was due before its end: as long as it measured, within:
 constexpr Nanoseconds kBacklogMin = std::chrono::seconds(1);
 constexpr Nanoseconds kBacklogMax = std::chrono::seconds(30);
-// Without a barrier the start is as early as all clients can have been started by then.
+// Without a barrier the start is as early as all threads can have been started by then.
 constexpr Nanoseconds kLead = std::chrono::microseconds(200);
-constexpr Nanoseconds kLeadPerClient = std::chrono::microseconds(30);
+constexpr Nanoseconds kLeadPerThread = std::chrono::microseconds(30);
 
 std::int64_t MonoNs(TimePoint at) { return at.time_since_epoch().count(); }
 
@@ -85,10 +85,13 @@ std::unexpected<Error> Client::Failed(std::size_t kind, const std::string& where
                                error.ToString()));
 }
 
-StepOutcome Engine::Run(const StepPlan& plan, const StepContext& context, const Body& body) {
+StepOutcome Engine::Run(const StepPlan& plan, const StepContext& context, const Body& body,
+                        std::span<const std::unique_ptr<DataFeed>> feeds) {
   LABRACK_CHECK(plan_ == nullptr && plan.clients > 0 && !plan.kinds.empty());
+  LABRACK_CHECK(feeds.empty() || feeds.size() == plan.clients);
   plan_ = &plan;
   context_ = &context;
+  feeds_ = feeds;
   if (context.progress != nullptr) context.progress->Reset();
   running_ = plan.clients;
   std::vector<Task<void>> tasks;
@@ -98,12 +101,21 @@ StepOutcome Engine::Run(const StepPlan& plan, const StepContext& context, const 
     tasks.push_back(RunClient(&client, &body));
   }
   SetTimes();
-  launcher_.RunAll(std::move(tasks));
+  for (const std::unique_ptr<DataFeed>& feed : feeds_) {
+    if (feed->ahead()) tasks.push_back(feed->RunMaker(measure_begin_));
+  }
+  if (Result<void> ran = launcher_.RunAll(std::move(tasks)); !ran) {
+    StepOutcome outcome{.status = std::move(ran), .result = {}};
+    outcome.result.set_step(plan.step);
+    return outcome;
+  }
   return Collect();
 }
 
 void Engine::SetTimes() {
-  const TimePoint earliest = env_.Now() + kLead + plan_->clients * kLeadPerClient;
+  // A client may have a maker beside it.
+  const auto threads = static_cast<std::int64_t>(plan_->clients + feeds_.size());
+  const TimePoint earliest = env_.Now() + kLead + threads * kLeadPerThread;
   start_ = context_->barrier ? context_->start : std::max(context_->start, earliest);
   measure_begin_ = start_ + plan_->warm_up;
   if (plan_->duration) {
@@ -116,6 +128,8 @@ void Engine::SetTimes() {
 }
 
 Task<void> Engine::RunClient(Client* client, const Body* body) {
+  DataFeed* feed = feeds_.empty() ? nullptr : feeds_[client->index()].get();
+  if (feed != nullptr && !feed->ahead()) feed->Prepare();
   Result<void> waited = co_await env_.SleepUntil(start_, &stop_);
   {
     std::lock_guard lock(mutex_);
@@ -130,6 +144,7 @@ Task<void> Engine::RunClient(Client* client, const Body* body) {
       stop_.Cancel();
     }
   }
+  if (feed != nullptr) feed->Close();
   ClientDone(env_.Now());
 }
 
@@ -307,7 +322,8 @@ StepOutcome Engine::Collect() {
   AddRates(counted, result);
 
   outcome.moved = Moved(result);
-  outcome.making_share = MakingShare(result);
+  outcome.waiting_share = WaitingShare(result);
+  for (const std::unique_ptr<DataFeed>& feed : feeds_) outcome.making += feed->making();
   outcome.status = Status(counted);
   if (Result<void> sums = CheckSums(result); !sums) outcome.status = sums;
   return outcome;
@@ -373,12 +389,12 @@ Result<void> Engine::Status(std::uint64_t counted) const {
               "no operation was completed in the measured time; measure for longer");
 }
 
-double Engine::MakingShare(const v1::StepResult& result) const {
+double Engine::WaitingShare(const v1::StepResult& result) const {
   const std::int64_t window = result.measure_end_mono_ns() - result.measure_begin_mono_ns();
   if (window <= 0) return 0;
-  Nanoseconds making{0};
-  for (const Client& client : clients_) making += client.making_;
-  return static_cast<double>(making.count()) /
+  Nanoseconds waiting{0};
+  for (const Client& client : clients_) waiting += client.waiting_;
+  return static_cast<double>(waiting.count()) /
          (static_cast<double>(window) * static_cast<double>(clients_.size()));
 }
 

@@ -31,9 +31,11 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
+#include "agent/workload/data_feed.h"
 #include "agent/workload/recorder.h"
 #include "agent/workload/workload.h"
 
@@ -88,9 +90,11 @@ class Client {
 
   // For Made, below.
   TimePoint Now() const;
-  // The data of the next operation was made from `from` until now: time in which the stack waited
-  // for its client, and which the result must not hide.
-  void Made(TimePoint from);
+  // The client waited for data to write from `from` until now: the stack was idle for its sake,
+  // which the result must not hide (LW107). Within an operation it is taken out of its latencies.
+  // A client that waits for its schedule or out of thought anyway waits for no data. Gives the part
+  // of that time which lies in the measured time.
+  Nanoseconds Made(TimePoint from);
 
   // Reads the clock and begins an operation. False: the step is at its end, or being stopped.
   bool Begin();
@@ -127,7 +131,7 @@ class Client {
   std::vector<Histogram> response_;    // by kind; open loop only
   std::vector<std::uint64_t> errors_;  // by kind
   std::uint64_t begun_ = 0;            // all, counted or not
-  Nanoseconds making_{0};              // of data, in the measured time
+  Nanoseconds waiting_{0};             // for data, in the measured time
   std::string first_error_;
   std::size_t first_error_kind_ = 0;
 
@@ -143,9 +147,12 @@ class Engine {
 
   Engine(runtime::Env& env, runtime::Launcher& launcher) : env_(env), launcher_(launcher) {}
 
-  // Runs one step; an Engine is used once. Errors in the outcome: what the first client to fail
-  // said; kCancelled; kTimedOut where nothing was counted; kInternal when sums do not add up.
-  StepOutcome Run(const StepPlan& plan, const StepContext& context, const Body& body);
+  // Runs one step; an Engine is used once. `feeds`: of the clients, by index; empty where they
+  // write nothing. Errors in the outcome: what the first client to fail said; kCancelled; kTimedOut
+  // where nothing was counted; kExhausted where the host has no room for the clients' threads;
+  // kInternal when sums do not add up.
+  StepOutcome Run(const StepPlan& plan, const StepContext& context, const Body& body,
+                  std::span<const std::unique_ptr<DataFeed>> feeds = {});
 
  private:
   friend class Client;
@@ -170,13 +177,14 @@ class Engine {
   TimePoint IntendedStart(std::uint64_t number) const;
   void RecordNotBegun();
   BytesMoved Moved(const v1::StepResult& result) const;
-  double MakingShare(const v1::StepResult& result) const;
+  double WaitingShare(const v1::StepResult& result) const;
   void AddRates(std::uint64_t counted, v1::StepResult& result) const;
 
   runtime::Env& env_;
   runtime::Launcher& launcher_;
   const StepPlan* plan_ = nullptr;
   const StepContext* context_ = nullptr;
+  std::span<const std::unique_ptr<DataFeed>> feeds_;
 
   // Fixed before clients run.
   TimePoint start_;
@@ -211,8 +219,15 @@ class Engine {
 
 inline TimePoint Client::Now() const { return engine_.env_.Now(); }
 
-inline void Client::Made(TimePoint from) {
-  making_ += std::max(Nanoseconds(0), Now() - std::max(from, engine_.measure_begin_));
+inline Nanoseconds Client::Made(TimePoint from) {
+  const TimePoint now = Now();
+  const Nanoseconds counted =
+      std::max(Nanoseconds(0), now - std::max(from, engine_.measure_begin_));
+  if (paced_) return counted;
+  waiting_ += counted;
+  begin_ += now - from;
+  mark_ += now - from;
+  return counted;
 }
 
 inline bool Client::Begin() {

@@ -267,12 +267,30 @@ v1::Warning WarnBehindSchedule(double offered, double achieved, double not_begun
                      "lower `rate`, or add clients where the stack has capacity left");
 }
 
-v1::Warning WarnDataMaking(double share) {
+v1::Warning WarnDataWaits(double share) {
   return MakeWarning("LW107",
                      fmt::format("clients spent {:.0f} % of the measured time waiting for the data "
                                  "that they wrote to be made: the stack could be faster by that",
                                  100 * share),
-                     "compare it with stacks of a like share only, or use more clients");
+                     "give each client two processors, so that its data is made beside it, or "
+                     "compare it with stacks of a like share only");
+}
+
+Result<void> CheckMemory(const Setup& setup, const MemoryNeed& need) {
+  constexpr std::uint64_t kSharesKept = 10;  // one of them stays for everybody else
+  const Bytes available = setup.target.memory_available;
+  if (available.count() == 0) return {};
+  // Service and response times of each kind of operation.
+  const Bytes counts = Bytes(2 * need.kind_count * Histogram::kBucketCount * sizeof(std::uint64_t));
+  const Bytes needed = (need.buffers + counts) * need.clients + need.shared;
+  const Bytes usable = available - available / kSharesKept;
+  if (needed <= usable) return {};
+  return Fail(
+      Errc::kExhausted, "memory",
+      fmt::format("{} of `{}` with `{}` of {} take {} for buffers and counts, and {} can be "
+                  "had; make one of the two smaller",
+                  need.clients, need.clients_field, need.block_field, FormatBytesExact(need.block),
+                  FormatBytes(needed), FormatBytes(usable)));
 }
 
 Result<void> CheckMultiple(const std::string& what, Bytes value, Bytes unit,

@@ -63,8 +63,8 @@ T RunOne(runtime::Launcher& launcher, runtime::Task<T> task) {
   std::optional<T> value;
   std::vector<runtime::Task<void>> tasks;
   tasks.push_back(internal::Store(std::move(task), &value));
-  launcher.RunAll(std::move(tasks));
-  LABRACK_CHECK(value.has_value());
+  const Result<void> ran = launcher.RunAll(std::move(tasks));
+  if (!ran) return std::unexpected(ran.error());
   return *std::move(value);
 }
 
@@ -107,12 +107,26 @@ Result<VerifyReport> VerifyFiles(const Setup& setup, const Data& data,
 
 // Warnings (v1::Warning) of results. LW101, reads from the cache, is the worker's: it has the
 // device's counters.
-v1::Warning WarnDataMaking(double share);                                           // LW107
+v1::Warning WarnDataWaits(double share);                                            // LW107
 v1::Warning WarnCachedFile(Bytes files, Bytes memory);                              // LW102
 v1::Warning WarnNoSync(const std::string& cure);                                    // LW103
 v1::Warning WarnZeros();                                                            // LW104
 v1::Warning WarnClients(std::uint32_t clients, std::uint32_t cpu_count);            // LW105
 v1::Warning WarnBehindSchedule(double offered, double achieved, double not_begun);  // LW106
+
+// What clients take of the host's memory for the length of a step: their buffers, and what they
+// count latencies in. The names are those of the fields that say how many and how large.
+struct MemoryNeed {
+  std::uint32_t clients = 1;
+  std::string clients_field = "clients";
+  Bytes block = {};
+  std::string block_field = "block";
+  Bytes buffers = {};          // of one client
+  Bytes shared = {};           // of all
+  std::size_t kind_count = 1;  // of operations
+};
+// kExhausted, with those fields, when it is more than the host has to spare.
+Result<void> CheckMemory(const Setup& setup, const MemoryNeed& need);
 
 // "block 4100B with direct I/O: ..." and the like: a field that contradicts another one.
 Result<void> CheckMultiple(const std::string& what, Bytes value, Bytes unit,

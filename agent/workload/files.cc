@@ -2,6 +2,7 @@
 // files [c * n / clients, (c + 1) * n / clients), in directories of per_directory files each, and
 // takes them in the order in which they were made.
 #include <array>
+#include <span>
 
 #include <fmt/format.h>
 
@@ -22,6 +23,7 @@ struct FilesWork {
   fs::FileSystem* file_system = nullptr;
   const Data* data = nullptr;
   const FileList* files = nullptr;
+  std::span<const std::unique_ptr<DataFeed>> feeds;  // by client; of the step create
   std::uint32_t clients = 1;
   Bytes size;
   bool fsync = true;
@@ -29,22 +31,32 @@ struct FilesWork {
   std::uint64_t First(std::uint32_t client) const { return files->count * client / clients; }
 };
 
-// Files up to this size are made in memory before they are written; larger ones piece by piece.
+// Files up to this size are read and written in one piece.
 constexpr Bytes kPieceMax = 1_MiB;
 
-AlignedBuffer PieceBuffer(const FilesWork& work) {
-  return AlignedBuffer(std::clamp(work.size, 1_B, kPieceMax));
+Bytes PieceOf(Bytes file) { return std::clamp(file, 1_B, kPieceMax); }
+
+// The pieces of all files of one client, in the order in which they are written.
+DataFeed::Make MakePieces(const FilesWork* work, std::uint32_t client) {
+  const std::uint64_t end = work->First(client + 1);
+  return [work, end, number = work->First(client), at = Offset(0)](std::size_t,
+                                                                   MutableView into) mutable {
+    if (number == end || work->size.count() == 0) return std::optional<Bytes>();
+    const Bytes length = std::min(kPieceMax, work->size - Bytes(at.value()));
+    work->data->Fill(work->files->at(number).id, at, Generation{0}, into.first(length.size()));
+    at += length;
+    if (at.value() == work->size.count()) {
+      ++number;
+      at = Offset(0);
+    }
+    return std::optional(length);
+  };
 }
 
-Task<Result<void>> WriteWhole(Client* client, fs::File* file, const FilesWork* work, FileId id,
-                              AlignedBuffer* buffer) {
-  for (Offset at; at.value() < work->size.count(); at += kPieceMax) {
-    const MutableView view = buffer->first(std::min(kPieceMax, work->size - Bytes(at.value())));
-    if (work->size > kPieceMax) {
-      const TimePoint from = client->Now();
-      work->data->Fill(id, at, Generation{0}, view);
-      client->Made(from);
-    }
+Task<Result<void>> WriteWhole(Client* client, fs::File* file, Bytes size, DataFeed* feed) {
+  for (Offset at; at.value() < size.count(); at += kPieceMax) {
+    if (!feed->Ready(client)) co_await feed->Wait(client);
+    const MutableView view = feed->Take().value().data;
     Result<void> written = co_await file->Write({}, at, view);
     if (!written) co_return written;
   }
@@ -52,21 +64,18 @@ Task<Result<void>> WriteWhole(Client* client, fs::File* file, const FilesWork* w
 }
 
 Task<Result<void>> CreateFiles(Client* client, const FilesWork* work) {
-  AlignedBuffer buffer = PieceBuffer(*work);
+  DataFeed* feed = work->feeds[client->index()].get();
   const std::uint64_t end = work->First(client->index() + 1);
   for (std::uint64_t number = work->First(client->index()); number < end; ++number) {
     const FileSpec file = work->files->at(number);
-    if (work->size <= kPieceMax) {
-      const TimePoint from = client->Now();
-      work->data->Fill(file.id, Offset(0), Generation{0}, buffer.first(work->size));
-      client->Made(from);
-    }
+    // The first piece is there before the operation begins.
+    if (!feed->Ready(client)) co_await feed->Wait(client);
     if (!client->Begin()) co_return Result<void>();
     Result<std::unique_ptr<fs::File>> opened = co_await work->file_system->Open(
         file.path, {.access = fs::Access::kWrite, .create = true, .exclusive = true});
     if (!opened) co_return client->Failed(kCreateOpen, file.path, opened.error());
     client->Part(kCreateOpen, Bytes(0));
-    Result<void> written = co_await WriteWhole(client, opened->get(), work, file.id, &buffer);
+    Result<void> written = co_await WriteWhole(client, opened->get(), work->size, feed);
     if (!written) co_return client->Failed(kCreateWrite, file.path, written.error());
     client->Part(kCreateWrite, work->size);
     if (work->fsync) {
@@ -109,7 +118,7 @@ Task<Result<void>> ReadWhole(fs::File* file, const FilesWork* work, AlignedBuffe
 }
 
 Task<Result<void>> ReadFiles(Client* client, const FilesWork* work) {
-  AlignedBuffer buffer = PieceBuffer(*work);
+  AlignedBuffer buffer(PieceOf(work->size));
   const std::uint64_t end = work->First(client->index() + 1);
   for (std::uint64_t number = work->First(client->index()); number < end; ++number) {
     const FileSpec file = work->files->at(number);
@@ -241,18 +250,26 @@ Result<LayOutReport> Files::LayOut(const StepContext& context) {
 StepOutcome Files::RunStep(std::size_t step, const StepContext& context) {
   const StepEntry& entry = *steps_[step];
   if (entry.step == v1::FILES_STEP_DELETE) deleted_ = true;
-  const FilesWork work{.file_system = &setup_.file_system(),
-                       .data = &data_,
-                       .files = &files_,
-                       .clients = spec_.clients(),
-                       .size = Bytes(spec_.size()),
-                       .fsync = spec_.fsync()};
+  std::vector<std::unique_ptr<DataFeed>> feeds;
+  FilesWork work{.file_system = &setup_.file_system(),
+                 .data = &data_,
+                 .files = &files_,
+                 .feeds = {},
+                 .clients = spec_.clients(),
+                 .size = Bytes(spec_.size()),
+                 .fsync = spec_.fsync()};
+  const FeedShape shape = FeedShape::For(PieceOf(work.size), work.clients, setup_.target.cpu_count);
+  for (std::uint32_t i = 0; entry.step == v1::FILES_STEP_CREATE && i < work.clients; ++i) {
+    feeds.push_back(std::make_unique<DataFeed>(*setup_.env, shape, MakePieces(&work, i)));
+  }
+  work.feeds = feeds;
   StepPlan plan;
   plan.step = entry.name;
   plan.kinds = entry.kinds;
   plan.clients = spec_.clients();
   plan.expected_operations = files_.count;
-  return RunEngine(plan, context, [&](Client& client) { return entry.body(&client, &work); });
+  const auto body = [&](Client& client) { return entry.body(&client, &work); };
+  return RunEngine(plan, context, body, feeds);
 }
 
 Result<VerifyReport> Files::Verify(const StepContext& context) {
@@ -276,6 +293,15 @@ MadeWorkload MakeFiles(const v1::Workload& spec, const Setup& setup) {
                 fmt::format("{} clients for {} files: each client needs a file of its own",
                             files.clients(), files.files()));
   }
+  const Bytes piece = PieceOf(Bytes(files.size()));
+  const MemoryNeed need{
+      .clients = files.clients(),
+      .block = Bytes(files.size()),
+      .block_field = "size",
+      .buffers = FeedShape::For(piece, files.clients(), setup.target.cpu_count).memory(),
+      .kind_count = AllSteps()[0].kinds.size(),
+  };
+  if (Result<void> fits = CheckMemory(setup, need); !fits) return std::unexpected(fits.error());
   return std::make_unique<Files>(files, setup);
 }
 

@@ -18,6 +18,10 @@ class PageTable {
  public:
   static constexpr std::uint64_t kPagesMax = std::uint64_t{1} << 28;  // 1 GiB of memory
 
+  static Bytes Memory(std::uint64_t page_count) {
+    return Bytes(page_count * sizeof(std::uint32_t));
+  }
+
   explicit PageTable(std::uint64_t page_count) : words_(page_count) {}
 
   std::uint64_t page_count() const { return words_.size(); }

@@ -94,9 +94,24 @@ StepOutcome PageWorkload::RunStep(std::size_t, const StepContext& context) {
                      .table = table_.get()});
     devices.push_back(*std::move(device));
   }
-  StepOutcome outcome = RunEngine(plan_.step, context, [&](Client& client) {
-    return RunPages(&client, &works[client.index() % works.size()]);
-  });
+  const bool writes = plan_.read_share < 1;
+  std::vector<std::unique_ptr<PageFeed>> pages;
+  std::vector<std::unique_ptr<DataFeed>> feeds;
+  const FeedShape shape = PageFeed::Shape(works[0], plan_.step.clients, setup_.target.cpu_count);
+  for (std::uint32_t i = 0; writes && i < plan_.step.clients; ++i) {
+    const Seed seed = Derive(Derive(setup_.seed, "pages"), i);
+    pages.push_back(std::make_unique<PageFeed>(&works[i % works.size()], seed, shape));
+    feeds.push_back(std::make_unique<DataFeed>(*setup_.env, shape, pages.back()->Make()));
+  }
+  const auto body = [&](Client& client) {
+    const std::uint32_t i = client.index();
+    return RunPages(&client, &works[i % works.size()], writes ? pages[i].get() : nullptr,
+                    writes ? feeds[i].get() : nullptr);
+  };
+  StepOutcome outcome = RunEngine(plan_.step, context, body, feeds);
+  for (std::size_t i = 0; i < feeds.size(); ++i) {
+    for (const std::size_t slot : feeds[i]->Untaken()) pages[i]->Release(pages[i]->pick(slot));
+  }
   WarnIfBehind(outcome.result);
   return outcome;
 }
@@ -131,8 +146,14 @@ Result<VerifyReport> PageWorkload::Verify(const StepContext& context) {
   return VerifyFiles(setup_, data_, ExpectationList::Of(std::move(expected)), context);
 }
 
-// What contradicts itself, whatever the single fields say.
-Result<void> Check(const PagePlan& plan, const std::string& page_field) {
+struct PageFields {
+  std::string clients;
+  std::string page;
+};
+
+// What contradicts itself, whatever the single fields say; and what the host has no memory for.
+Result<void> Check(const PagePlan& plan, const PageFields& fields, const Setup& setup) {
+  const std::string& page_field = fields.page;
   if (plan.page > plan.file.size) {
     return Fail(Errc::kInvalidArgument,
                 fmt::format("{} is {}, but the file has only {}", page_field,
@@ -157,7 +178,17 @@ Result<void> Check(const PagePlan& plan, const std::string& page_field) {
                             "make {} larger or set `verify: none`",
                             pages, PageTable::kPagesMax, page_field));
   }
-  return {};
+  const bool writes = plan.read_share < 1;
+  const FeedShape shape = writes
+                              ? FeedShape::For(plan.page, plan.step.clients, setup.target.cpu_count)
+                              : FeedShape{.block = plan.page};
+  return CheckMemory(setup, {.clients = plan.step.clients,
+                             .clients_field = fields.clients,
+                             .block = plan.page,
+                             .block_field = page_field,
+                             .buffers = shape.memory(),
+                             .shared = plan.verify && writes ? PageTable::Memory(pages) : Bytes(0),
+                             .kind_count = plan.step.kinds.size()});
 }
 
 void SetStop(const v1::RandomWorkload& spec, StepPlan& step) {
@@ -199,7 +230,7 @@ MadeWorkload MakeRandom(const v1::Workload& spec, const Setup& setup) {
                 "`rate` and `think` contradict each other: a schedule leaves no room for pauses; "
                 "leave one of them out");
   }
-  if (Result<void> checked = Check(plan, "block"); !checked) {
+  if (Result<void> checked = Check(plan, {"clients` times `depth", "block"}, setup); !checked) {
     return std::unexpected(checked.error());
   }
   return std::make_unique<PageWorkload>(std::move(plan), setup);
@@ -218,7 +249,7 @@ MadeWorkload MakeSyncPages(const v1::Workload& spec, const Setup& setup) {
   plan.direct = pages.direct();
   plan.data_sync = true;
   plan.verify = pages.verify() != v1::VERIFY_NONE;
-  if (Result<void> checked = Check(plan, "size"); !checked) {
+  if (Result<void> checked = Check(plan, {"clients", "size"}, setup); !checked) {
     return std::unexpected(checked.error());
   }
   return std::make_unique<PageWorkload>(std::move(plan), setup);

@@ -41,12 +41,12 @@ Result<std::unique_ptr<Workload>> MakeWorkload(const v1::Workload& spec, Seed se
 }
 
 StepOutcome FileWorkload::RunEngine(StepPlan plan, const StepContext& context,
-                                    const Engine::Body& body) {
-  plan.seed = Derive(setup_.seed, "clients");
+                                    const Engine::Body& body,
+                                    std::span<const std::unique_ptr<DataFeed>> feeds) {
   Engine engine(*setup_.env, *setup_.launcher);
-  StepOutcome outcome = engine.Run(plan, context, body);
-  constexpr double kMakingShareMax = 0.02;  // less than the margin of a comparison
-  if (outcome.making_share > kMakingShareMax) Warn(WarnDataMaking(outcome.making_share));
+  StepOutcome outcome = engine.Run(plan, context, body, feeds);
+  constexpr double kWaitingShareMax = 0.02;  // less than the margin of a comparison
+  if (outcome.waiting_share > kWaitingShareMax) Warn(WarnDataWaits(outcome.waiting_share));
   return outcome;
 }
 

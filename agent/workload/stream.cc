@@ -15,29 +15,35 @@ struct StreamWork {
   FileSpec spec;
   Bytes block;
   bool sync_at_end = false;
-  const Data* data = nullptr;
+  DataFeed* feed = nullptr;  // null where it is read
 };
 
 std::string Where(const FileSpec& spec, Offset at) {
   return fmt::format("{} at byte {}", spec.path, at.value());
 }
 
-Task<Result<void>> WriteStream(Client* client, const StreamWork* work) {
-  AlignedBuffer buffer(work->block);
-  const bool zeros = work->data->kind() == v1::DATA_KIND_ZEROS;  // made once
-  work->data->Fill(work->spec.id, Offset(0), Generation{0}, buffer.view());
-  for (Offset at; at.value() < work->spec.size.count(); at += work->block) {
-    const Bytes length = std::min(work->block, work->spec.size - Bytes(at.value()));
-    const MutableView view = buffer.first(length);
-    if (!zeros && at.value() > 0) {
-      const TimePoint from = client->Now();
-      work->data->Fill(work->spec.id, at, Generation{0}, view);
-      client->Made(from);
+// The blocks of the file from its start to its end.
+DataFeed::Make MakeBlocks(const Data* data, FileSpec file) {
+  return [data, file, at = Offset(0)](std::size_t, MutableView into) mutable {
+    const Bytes length = std::min(Bytes(into.size()), file.size - Bytes(at.value()));
+    if (length.count() == 0) return std::optional<Bytes>();
+    // A feed's buffers are zeros to begin with.
+    if (data->kind() != v1::DATA_KIND_ZEROS) {
+      data->Fill(file.id, at, Generation{0}, into.first(length.size()));
     }
+    at += length;
+    return std::optional(length);
+  };
+}
+
+Task<Result<void>> WriteStream(Client* client, const StreamWork* work) {
+  for (Offset at; at.value() < work->spec.size.count(); at += work->block) {
+    if (!work->feed->Ready(client)) co_await work->feed->Wait(client);
+    const MutableView view = work->feed->Take().value().data;
     if (!client->Begin()) co_return Result<void>();
     Result<void> done = co_await work->file->Write({}, at, view);
     if (!done) co_return client->Failed(kTransfer, Where(work->spec, at), done.error());
-    client->End(kTransfer, length);
+    client->End(kTransfer, Bytes(view.size()));
   }
   if (!work->sync_at_end || !client->Begin()) co_return Result<void>();
   Result<void> synced = co_await work->file->Sync({}, fs::SyncKind::kFull);
@@ -56,6 +62,12 @@ Task<Result<void>> ReadStream(Client* client, const StreamWork* work) {
     client->End(kTransfer, length);
   }
   co_return Result<void>();
+}
+
+FeedShape FeedShapeOf(const v1::StreamWorkload& stream, std::uint32_t cpu_count) {
+  const Bytes block(stream.block());
+  if (stream.direction() == v1::DIRECTION_READ) return {.block = block};
+  return FeedShape::For(block, stream.clients(), cpu_count);
 }
 
 class Stream final : public FileWorkload {
@@ -112,6 +124,8 @@ class Stream final : public FileWorkload {
 StepOutcome Stream::RunStep(std::size_t, const StepContext& context) {
   std::vector<std::unique_ptr<fs::File>> handles;
   std::vector<StreamWork> works;
+  std::vector<std::unique_ptr<DataFeed>> feeds;
+  const FeedShape shape = FeedShapeOf(spec_, setup_.target.cpu_count);
   for (std::uint32_t i = 0; i < spec_.clients(); ++i) {
     Result<std::unique_ptr<fs::File>> opened = OpenFile(files_.at(i).path, Options());
     if (!opened) return Stillborn(opened.error());
@@ -119,8 +133,12 @@ StepOutcome Stream::RunStep(std::size_t, const StepContext& context) {
                      .spec = files_.at(i),
                      .block = Bytes(spec_.block()),
                      .sync_at_end = spec_.sync() == v1::STREAM_SYNC_END,
-                     .data = &data_});
+                     .feed = nullptr});
     handles.push_back(*std::move(opened));
+    if (reads_) continue;
+    feeds.push_back(
+        std::make_unique<DataFeed>(*setup_.env, shape, MakeBlocks(&data_, files_.at(i))));
+    works.back().feed = feeds.back().get();
   }
   StepPlan plan;
   plan.step = Steps()[0].name;
@@ -132,10 +150,11 @@ StepOutcome Stream::RunStep(std::size_t, const StepContext& context) {
   plan.clients = spec_.clients();
   const std::uint64_t blocks = (spec_.file() + spec_.block() - 1) / spec_.block();
   plan.expected_operations = blocks * spec_.clients();
-  return RunEngine(plan, context, [&](Client& client) {
+  const auto body = [&](Client& client) {
     const StreamWork* work = &works[client.index()];
     return reads_ ? ReadStream(&client, work) : WriteStream(&client, work);
-  });
+  };
+  return RunEngine(plan, context, body, feeds);
 }
 
 }  // namespace
@@ -155,6 +174,13 @@ MadeWorkload MakeStream(const v1::Workload& spec, const Setup& setup) {
       if (!aligned) return std::unexpected(aligned.error());
     }
   }
+  const MemoryNeed need{
+      .clients = stream.clients(),
+      .block = Bytes(stream.block()),
+      .buffers = FeedShapeOf(stream, setup.target.cpu_count).memory(),
+      .kind_count = 2,
+  };
+  if (Result<void> fits = CheckMemory(setup, need); !fits) return std::unexpected(fits.error());
   return std::make_unique<Stream>(stream, setup);
 }
 

@@ -39,8 +39,10 @@ struct Target {
   std::filesystem::path scratch = {};
   bool allow_exec = false;                // the agent's configuration lets playbooks run commands
   runtime::Launcher* launcher = nullptr;  // null: a thread for each client
-  // Facts of the host, for warnings; 0 where unknown, and then nothing is warned about.
+  // Facts of the host; 0 where unknown: nothing is warned about or refused then, and clients make
+  // their data themselves.
   Bytes memory = {};
+  Bytes memory_available = {};  // for buffers; what is asked for beyond it is refused
   std::uint32_t cpu_count = 0;
 };
 
@@ -83,8 +85,10 @@ struct StepOutcome {
   Result<void> status;
   v1::StepResult result;
   BytesMoved moved = {};
-  // Of the clients' measured time: in which they made the data of their next write (LW107).
-  double making_share = 0;
+  // Of the clients' measured time: in which they waited for data to write (LW107).
+  double waiting_share = 0;
+  // In the measured time, spent on making data: a part of the step's CPU.
+  Nanoseconds making{0};
 };
 
 class Workload {
@@ -109,8 +113,9 @@ class Workload {
 };
 
 // Errors: kInvalidArgument where fields contradict each other (direct and a block that is no
-// multiple of 4 KiB), kPermissionDenied for commands that the agent does not allow. `spec` has its
-// defaults filled in.
+// multiple of 4 KiB), kPermissionDenied for commands that the agent does not allow, kExhausted
+// where clients and their buffers take more memory than there is. `spec` has its defaults filled
+// in.
 Result<std::unique_ptr<Workload>> MakeWorkload(const v1::Workload& spec, Seed seed, Target target,
                                                runtime::Env& env);
 

@@ -20,7 +20,8 @@ class FileWorkload : public Workload {
     if (data_kind == v1::DATA_KIND_ZEROS) warnings_.push_back(WarnZeros());
   }
 
-  StepOutcome RunEngine(StepPlan plan, const StepContext& context, const Engine::Body& body);
+  StepOutcome RunEngine(StepPlan plan, const StepContext& context, const Engine::Body& body,
+                        std::span<const std::unique_ptr<DataFeed>> feeds = {});
   Result<std::unique_ptr<fs::File>> OpenFile(const std::string& path,
                                              fs::OpenOptions options) const;
   // A step that could not even begin.

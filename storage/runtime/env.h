@@ -26,11 +26,30 @@ class CancelToken {
   std::atomic<std::uint32_t> word_ = 0;  // a futex: 0, or 1 once cancelled
 };
 
+// Rung by one task for one other that waits for something of it. A ring is remembered until the
+// next wait, so none is lost; whoever was woken looks himself whether it is there.
+class Bell {
+ public:
+  void Ring();
+  // Whether it was rung since this was last asked.
+  bool TakeRing() { return word_.exchange(0, std::memory_order_acq_rel) != 0; }
+
+  // Blocks the calling thread until it is rung. For HostEnv.
+  void WaitOnHost();
+
+ private:
+  std::atomic<std::uint32_t> word_ = 0;  // a futex: 1 once rung
+};
+
 class Env : public Clock {
  public:
   // Waits until `until`, or until `cancel` (may be null) is set, which gives kCancelled. An instant
   // that has passed is no wait.
   virtual Task<Result<void>> SleepUntil(TimePoint until, const CancelToken* cancel) = 0;
+
+  // Waits until the bell is rung, and takes the ring. There is no limit: whoever rings it must
+  // also ring it at his end.
+  virtual Task<void> WaitFor(Bell* bell) = 0;
 };
 
 }  // namespace labrack::runtime

@@ -18,7 +18,7 @@ timespec ToTimespec(TimePoint until) {
   return at;
 }
 
-// The word of a CancelToken as the futex call wants it.
+// The word of a CancelToken or Bell as the futex call wants it.
 long Futex(const std::atomic<std::uint32_t>& word, int operation, std::uint32_t value,
            const timespec* until) {
   return syscall(SYS_futex, &word, operation | FUTEX_PRIVATE_FLAG, value, until, nullptr,
@@ -43,6 +43,19 @@ void CancelToken::Cancel() {
 void CancelToken::WaitOnHost(TimePoint until) const {
   const timespec at = ToTimespec(until);
   Futex(word_, FUTEX_WAIT_BITSET, 0, &at);
+}
+
+void Bell::Ring() {
+  if (word_.exchange(1, std::memory_order_acq_rel) == 0) Futex(word_, FUTEX_WAKE, 1, nullptr);
+}
+
+void Bell::WaitOnHost() {
+  while (!TakeRing()) Futex(word_, FUTEX_WAIT_BITSET, 0, nullptr);
+}
+
+Task<void> HostEnv::WaitFor(Bell* bell) {
+  bell->WaitOnHost();
+  co_return;
 }
 
 Task<Result<void>> HostEnv::SleepUntil(TimePoint until, const CancelToken* cancel) {

@@ -9,6 +9,7 @@ class HostEnv final : public Env {
  public:
   TimePoint Now() const override { return MonotonicClock().Now(); }
   Task<Result<void>> SleepUntil(TimePoint until, const CancelToken* cancel) override;
+  Task<void> WaitFor(Bell* bell) override;
 };
 
 }  // namespace labrack::runtime

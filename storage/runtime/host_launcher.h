@@ -8,7 +8,7 @@ namespace labrack::runtime {
 
 class HostLauncher final : public Launcher {
  public:
-  void RunAll(std::vector<Task<void>> tasks) override;
+  Result<void> RunAll(std::vector<Task<void>> tasks) override;
 };
 
 }  // namespace labrack::runtime

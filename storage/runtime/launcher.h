@@ -4,6 +4,7 @@
 
 #include <vector>
 
+#include "storage/base/result.h"
 #include "storage/runtime/task.h"
 
 namespace labrack::runtime {
@@ -12,8 +13,9 @@ class Launcher {
  public:
   virtual ~Launcher() = default;
 
-  // Runs all tasks to their end, side by side, and returns then.
-  virtual void RunAll(std::vector<Task<void>> tasks) = 0;
+  // Runs all tasks to their end, side by side, and returns then. On an error (kExhausted: the
+  // host has no room for so many threads) none of them has begun.
+  virtual Result<void> RunAll(std::vector<Task<void>> tasks) = 0;
 };
 
 }  // namespace labrack::runtime

@@ -26,37 +26,50 @@ class VirtualEnv final : public runtime::Env, public runtime::Launcher {
     co_return Result<void>();
   }
 
-  void RunAll(std::vector<runtime::Task<void>> tasks) override {
+  runtime::Task<void> WaitFor(runtime::Bell* bell) override {
+    if (!bell->TakeRing()) co_await Sleep{this, TimePoint::max(), nullptr, bell};
+  }
+
+  Result<void> RunAll(std::vector<runtime::Task<void>> tasks) override {
     for (const runtime::Task<void>& task : tasks) task.handle().resume();
     while (!sleepers_.empty()) {
       auto next = sleepers_.begin();
+      bool woken = false;
       for (auto it = sleepers_.begin(); it != sleepers_.end(); ++it) {
-        if (it->second.cancel != nullptr && it->second.cancel->cancelled()) {
+        if (it->second.Woken()) {
           next = it;
+          woken = true;
           break;
         }
       }
       const Sleeper sleeper = next->second;
-      const bool cancelled = sleeper.cancel != nullptr && sleeper.cancel->cancelled();
-      if (!cancelled) now_ = std::max(now_, next->first.first);
+      LABRACK_CHECK(woken || sleeper.bell == nullptr);  // else all wait for each other
+      if (!woken) now_ = std::max(now_, next->first.first);
       sleepers_.erase(next);
       sleeper.handle.resume();
     }
     for (const runtime::Task<void>& task : tasks) LABRACK_CHECK(task.handle().done());
+    return {};
   }
 
  private:
   struct Sleeper {
     std::coroutine_handle<> handle;
     const runtime::CancelToken* cancel;
+    runtime::Bell* bell;
+
+    bool Woken() const {
+      return (cancel != nullptr && cancel->cancelled()) || (bell != nullptr && bell->TakeRing());
+    }
   };
   struct Sleep {
     VirtualEnv* env;
     TimePoint until;
     const runtime::CancelToken* cancel;
+    runtime::Bell* bell = nullptr;
     bool await_ready() const { return false; }
     void await_suspend(std::coroutine_handle<> handle) const {
-      env->sleepers_[{until, env->next_++}] = {handle, cancel};
+      env->sleepers_[{until, env->next_++}] = {handle, cancel, bell};
     }
     void await_resume() const {}
   };

@@ -2,8 +2,14 @@
 // loops honest, sums right, failures named. Method: clients on a device that takes a set time, in
 // virtual time, so that every figure is known beforehand; and threads in real time for what they
 // share.
+#include <atomic>
+#include <cstdio>
+#include <cstring>
 #include <functional>
 #include <map>
+#include <sys/resource.h>
+#include <thread>
+#include <unistd.h>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -51,6 +57,21 @@ class FakeDevice final : public block::BlockDevice {
     co_return Result<void>();
   }
   VirtualEnv& env_;
+};
+
+// What each client of a step over pages writes, as the workloads make it.
+struct PageFeeds {
+  PageFeeds(runtime::Env& env, const PageWork& work, const StepPlan& plan, FeedShape shape) {
+    for (std::uint32_t i = 0; i < plan.clients; ++i) {
+      pages.push_back(std::make_unique<PageFeed>(&work, Derive(plan.seed, i), shape));
+      data.push_back(std::make_unique<DataFeed>(env, shape, pages.back()->Make()));
+    }
+  }
+  runtime::Task<Result<void>> Body(Client& client, const PageWork& work) {
+    return RunPages(&client, &work, pages[client.index()].get(), data[client.index()].get());
+  }
+  std::vector<std::unique_ptr<PageFeed>> pages;
+  std::vector<std::unique_ptr<DataFeed>> data;
 };
 
 class EngineTest : public ::testing::Test {
@@ -386,8 +407,9 @@ TEST_F(EngineTest, OneSeedReplaysOneExecution) {
                   .duration = seconds(2),
                   .seed = Seed{seed}};
     Engine engine(env, env);
-    const StepOutcome outcome =
-        engine.Run(plan, StepContext{}, [&](Client& client) { return RunPages(&client, &work); });
+    PageFeeds feeds(env, work, plan, {.block = 4_KiB, .slots = 4, .ahead = true});
+    const StepOutcome outcome = engine.Run(
+        plan, StepContext{}, [&](Client& client) { return feeds.Body(client, work); }, feeds.data);
     return outcome.result.SerializeAsString();
   };
   EXPECT_EQ(run(5), run(5));
@@ -416,8 +438,9 @@ TEST(EngineThreads, BudgetAndSumsAreExact) {
                 .operations = 200'000,
                 .seed = Seed{3}};
   Engine engine(env, launcher);
-  const StepOutcome outcome =
-      engine.Run(plan, StepContext{}, [&](Client& client) { return RunPages(&client, &work); });
+  PageFeeds feeds(env, work, plan, {.block = 4_KiB, .slots = 4, .ahead = true});
+  const StepOutcome outcome = engine.Run(
+      plan, StepContext{}, [&](Client& client) { return feeds.Body(client, work); }, feeds.data);
   ASSERT_TRUE(outcome.status) << outcome.status.error().ToString();
   EXPECT_EQ(outcome.result.operations(0).count() + outcome.result.operations(1).count(), 200'000U);
   std::uint64_t written = 0;
@@ -450,6 +473,176 @@ TEST(EngineThreads, ACancelWakesSleepers) {
                  [&](Client& client) { return RunPages(&client, &work); });
   EXPECT_EQ(outcome.status.error().code(), Errc::kCancelled);
   EXPECT_LT(env.Now() - begin, seconds(1));
+}
+
+// An endless feed whose blocks are numbered; making one takes a while.
+class Numbered {
+ public:
+  explicit Numbered(Nanoseconds takes) : takes_(takes) {}
+  DataFeed::Make Make() {
+    return [this](std::size_t, MutableView into) {
+      if (takes_ > Nanoseconds(0)) std::this_thread::sleep_for(takes_);
+      const std::uint64_t number = made_++;
+      std::memcpy(into.data(), &number, sizeof number);
+      return std::optional(Bytes(into.size()));
+    };
+  }
+  std::uint64_t made() const { return made_; }
+
+ private:
+  Nanoseconds takes_;
+  std::atomic<std::uint64_t> made_ = 0;
+};
+
+// Takes `count` blocks, each for as long as a write takes; how many came out of turn, and how many
+// were made ahead at most.
+struct Eater {
+  runtime::Env* env;
+  DataFeed* feed;
+  const Numbered* numbered;
+  std::uint64_t count;
+  Nanoseconds takes{0};
+  std::uint64_t out_of_turn = 0;
+  std::uint64_t ahead_max = 0;
+
+  static runtime::Task<Result<void>> Run(Client* client, Eater* eater) {
+    for (std::uint64_t expected = 0; expected < eater->count; ++expected) {
+      if (!eater->feed->Ready(client)) co_await eater->feed->Wait(client);
+      const MutableView data = eater->feed->Take().value().data;
+      if (!client->Begin()) break;
+      if (eater->takes > Nanoseconds(0)) {
+        std::ignore = co_await eater->env->SleepUntil(client->Now() + eater->takes, nullptr);
+      }
+      std::uint64_t number = 0;
+      std::memcpy(&number, data.data(), sizeof number);
+      if (number != expected) ++eater->out_of_turn;
+      eater->ahead_max = std::max(eater->ahead_max, eater->numbered->made() - expected);
+      client->End(0, Bytes(data.size()));
+    }
+    co_return Result<void>();
+  }
+};
+
+struct Eaten {
+  StepOutcome outcome;
+  Eater eater;
+  std::uint64_t made = 0;
+  std::size_t untaken = 0;
+};
+
+Eaten EatNumbered(FeedShape shape, std::uint64_t count, Nanoseconds making, Nanoseconds writing) {
+  runtime::HostEnv env;
+  runtime::HostLauncher launcher;
+  Numbered numbered(making);
+  std::vector<std::unique_ptr<DataFeed>> feeds;
+  feeds.push_back(std::make_unique<DataFeed>(env, shape, numbered.Make()));
+  Eater eater{&env, feeds[0].get(), &numbered, count, writing};
+  const StepPlan plan{.step = "write", .kinds = {{.name = "write"}}};
+  const StepContext context{.start = env.Now() + milliseconds(20)};
+  Engine engine(env, launcher);
+  StepOutcome outcome =
+      engine.Run(plan, context, [&](Client& client) { return Eater::Run(&client, &eater); }, feeds);
+  EXPECT_TRUE(outcome.status) << outcome.status.error().ToString();
+  return {std::move(outcome), eater, numbered.made(), feeds[0]->Untaken().size()};
+}
+
+TEST(DataFeed, BlocksComeInTurnAndNoMoreAreMadeThanFit) {
+  for (const std::size_t slots : {std::size_t{2}, std::size_t{3}, std::size_t{64}}) {
+    const Eaten eaten = EatNumbered({.block = 8_B, .slots = slots, .ahead = true}, 20'000,
+                                    Nanoseconds(0), Nanoseconds(0));
+    EXPECT_EQ(eaten.eater.out_of_turn, 0U) << slots;
+    EXPECT_LE(eaten.eater.ahead_max, slots) << slots;
+    EXPECT_EQ(eaten.made, 20'000 + eaten.untaken) << slots;
+  }
+  const Eaten eaten =
+      EatNumbered({.block = 8_B}, 1'000, Nanoseconds(0), Nanoseconds(0));  // no maker
+  EXPECT_EQ(eaten.eater.out_of_turn, 0U);
+  EXPECT_EQ(eaten.made, 1'000U);
+}
+
+double Seconds(const v1::StepResult& result) {
+  return static_cast<double>(result.measure_end_mono_ns() - result.measure_begin_mono_ns()) * 1e-9;
+}
+
+// 50 blocks of 2 ms to make and 4 ms to write: 0.2 s beside each other, 0.3 s one after the other.
+TEST(DataFeed, WhatIsMadeBesideTheClientTakesNoTimeOfIts) {
+  const Eaten beside = EatNumbered({.block = 4_KiB, .slots = 4, .ahead = true}, 50, milliseconds(2),
+                                   milliseconds(4));
+  EXPECT_LT(beside.outcome.waiting_share, 0.1);
+  EXPECT_GE(beside.outcome.making, milliseconds(80));
+  EXPECT_LT(Seconds(beside.outcome.result), 0.28);
+
+  const Eaten alone = EatNumbered({.block = 4_KiB}, 50, milliseconds(2), milliseconds(4));
+  EXPECT_GT(alone.outcome.waiting_share, 0.25);
+  EXPECT_GE(alone.outcome.making, milliseconds(90));
+  EXPECT_GT(Seconds(alone.outcome.result), 0.29);
+}
+
+// A maker that is slower than the stack is waited for, and the result says so.
+TEST(DataFeed, WaitsForASlowMakerAreMeasured) {
+  const Eaten eaten = EatNumbered({.block = 4_KiB, .slots = 4, .ahead = true}, 40, milliseconds(4),
+                                  milliseconds(1));
+  EXPECT_GT(eaten.outcome.waiting_share, 0.4);
+}
+
+TEST(DataFeed, AMakerTakesAProcessorThatIsThere) {
+  EXPECT_FALSE(FeedShape::For(4_KiB, 1, 0).ahead);  // not known
+  EXPECT_FALSE(FeedShape::For(4_KiB, 2, 3).ahead);
+  EXPECT_EQ(FeedShape::For(4_KiB, 2, 3).memory(), 4_KiB);
+  EXPECT_TRUE(FeedShape::For(4_KiB, 2, 4).ahead);
+  EXPECT_EQ(FeedShape::For(4_KiB, 2, 4).slots, 64U);
+  EXPECT_EQ(FeedShape::For(128_KiB, 2, 4).slots, 8U);
+  EXPECT_EQ(FeedShape::For(64_MiB, 2, 4).memory(), 128_MiB);
+}
+
+// In virtual time: 300 ms for data, within the operation, then 100 ms for the stack.
+runtime::Task<Result<void>> WaitWithin(Client* client, VirtualEnv* env) {
+  if (!client->Begin()) co_return Result<void>();
+  const TimePoint from = client->Now();
+  std::ignore = co_await env->SleepUntil(from + milliseconds(300), nullptr);
+  client->Made(from);
+  std::ignore = co_await env->SleepUntil(env->Now() + milliseconds(100), nullptr);
+  client->Part(1, Bytes(1));
+  client->EndAtPart(0, Bytes(1));
+  co_return Result<void>();
+}
+
+TEST_F(EngineTest, AWaitForDataIsInNoLatency) {
+  plan_.kinds = {{.name = "create"}, {.name = "write", .counted = false}};
+  Engine engine(env_, env_);
+  const StepOutcome outcome =
+      engine.Run(plan_, context_, [this](Client& client) { return WaitWithin(&client, &env_); });
+  ASSERT_TRUE(outcome.status) << outcome.status.error().ToString();
+  for (const v1::OperationResult& operation : outcome.result.operations()) {
+    EXPECT_EQ(Service(operation).max_ns(), 100'000'000U) << operation.operation();
+  }
+  EXPECT_DOUBLE_EQ(outcome.waiting_share, 0.75);
+}
+
+// As nobody, who may have one task: the exit code is 0 when all is as it should be.
+void RunClientsWithoutThreads() {
+  if (geteuid() == 0 && setresuid(65534, 65534, 65534) != 0) _exit(2);
+  const rlimit one{.rlim_cur = 1, .rlim_max = 1};
+  if (setrlimit(RLIMIT_NPROC, &one) != 0) _exit(3);
+  runtime::HostEnv env;
+  runtime::HostLauncher launcher;
+  const StepPlan plan{.step = "mix", .kinds = {{.name = "read"}}, .clients = 8};
+  bool begun = false;
+  Engine engine(env, launcher);
+  const StepOutcome outcome =
+      engine.Run(plan, StepContext{}, [&](Client&) -> runtime::Task<Result<void>> {
+        begun = true;
+        return {};
+      });
+  if (outcome.status || begun) _exit(4);
+  const std::string text = outcome.status.error().ToString();
+  std::fputs(text.c_str(), stderr);
+  _exit(outcome.status.error().code() == Errc::kExhausted ? 0 : 5);
+}
+
+TEST(EngineThreadsDeathTest, AHostWithoutRoomForThreadsFailsTheStepAndSaysSo) {
+  EXPECT_EXIT(RunClientsWithoutThreads(), ::testing::ExitedWithCode(0),
+              "thread 1 of 8: could not be started .* ask for fewer `clients`, or raise");
 }
 
 }  // namespace

@@ -195,10 +195,11 @@ constexpr CodeText kCodes[] = {
     {"LW106", "the load was behind its schedule",
      "An open loop (`rate`) offered more operations than were done, so response times hold the "
      "queue that grew until the end. Lower `rate`, or add clients where the stack has room."},
-    {"LW107", "making the data took time",
-     "Clients made the data of their writes between two operations, and that time counts as the "
-     "stack's. The stack itself is faster by up to the share named. Compare stacks whose shares "
-     "are alike, or use more clients."},
+    {"LW107", "clients waited for their data",
+     "Data is made beside the clients that write it, where there are two processors for each of "
+     "them; elsewhere, or where the stack is faster than a processor makes data, clients wait for "
+     "it. The stack was idle then, and is faster by up to the share named. Use a host with two "
+     "processors for each client, or compare stacks whose shares are alike."},
     {"LW201", "the hosts did not measure together",
      "The measured windows of the hosts overlap too little. The rate over all hosts is taken from "
      "the time in which all were measuring, so it stands on a short part of the work. Give the "
