@@ -2,6 +2,7 @@
 // file. Run by `./lab bench engine`.
 #include <filesystem>
 #include <memory>
+#include <thread>
 
 #include <fmt/format.h>
 
@@ -77,12 +78,15 @@ Result<double> DataSpeed(bool compare) {
   return static_cast<double>(kPiece.count()) * kPieces / seconds;
 }
 
-// A directory beside this program, on a disk and not in memory; gone with the object.
+// A directory that is gone with the object.
 class Scratch {
  public:
+  // Beside this program, on a disk and not in memory.
   static Result<std::unique_ptr<Scratch>> Make() {
-    const std::filesystem::path here = std::filesystem::read_symlink("/proc/self/exe");
-    std::string name = (here.parent_path() / "bench-engine-XXXXXX").string();
+    return MakeIn(std::filesystem::read_symlink("/proc/self/exe").parent_path());
+  }
+  static Result<std::unique_ptr<Scratch>> MakeIn(const std::filesystem::path& parent) {
+    std::string name = (parent / "bench-engine-XXXXXX").string();
     if (mkdtemp(name.data()) == nullptr) return FailErrno("make directory", name);
     return std::make_unique<Scratch>(name);
   }
@@ -122,8 +126,12 @@ class RandomOnFile {
     random.mutable_stop()->set_duration(kRunTime.count());
     random.set_data(v1::DATA_KIND_RANDOM);
     random.set_verify(v1::VERIFY_ALL);
-    Result<std::unique_ptr<workload::Workload>> made = workload::MakeWorkload(
-        spec, Seed{1}, {.file_system = file_system_.get(), .directory = directory}, env_);
+    Result<std::unique_ptr<workload::Workload>> made =
+        workload::MakeWorkload(spec, Seed{1},
+                               {.file_system = file_system_.get(),
+                                .directory = directory,
+                                .cpu_count = std::thread::hardware_concurrency()},
+                               env_);
     if (!made) return std::unexpected(made.error());
     workload_ = *std::move(made);
     const Result<workload::LayOutReport> laid_out = workload_->LayOut({});
@@ -183,6 +191,34 @@ void AddFileRow(Goals& goals, const std::string& name, Load load) {
   goals.AddRatio(name, "op/s", series[0], series[1], Direction::kAtLeast, 0.95);
 }
 
+// `stream` onto a file system in memory, the fastest target there is.
+Result<double> StreamInMemory(v1::DataKind kind) {
+  Result<std::unique_ptr<Scratch>> scratch = Scratch::MakeIn("/dev/shm");
+  if (!scratch) return std::unexpected(scratch.error());
+  Result<std::unique_ptr<fs::HostFileSystem>> files = fs::HostFileSystem::Open((*scratch)->path());
+  if (!files) return std::unexpected(files.error());
+  runtime::HostEnv env;
+  v1::Workload spec;
+  v1::StreamWorkload& stream = *spec.mutable_stream();
+  stream.set_direction(v1::DIRECTION_WRITE);
+  stream.set_file((1_GiB).count());
+  stream.set_block((128_KiB).count());
+  stream.set_sync(v1::STREAM_SYNC_NONE);
+  stream.set_clients(1);
+  stream.set_data(kind);
+  stream.set_verify(v1::VERIFY_NONE);
+  Result<std::unique_ptr<workload::Workload>> made =
+      workload::MakeWorkload(spec, Seed{1},
+                             {.file_system = files->get(),
+                              .directory = (*scratch)->path(),
+                              .cpu_count = std::thread::hardware_concurrency()},
+                             env);
+  if (!made) return std::unexpected(made.error());
+  const workload::StepOutcome outcome = (*made)->RunStep(0, {});
+  if (!outcome.status) return std::unexpected(outcome.status.error());
+  return OperationsPerSecond(outcome.result) * static_cast<double>(stream.block());
+}
+
 int Main(int argc, char** argv) {
   Goals goals("engine");
   const std::vector<Series> own = Interleave(
@@ -193,6 +229,12 @@ int Main(int argc, char** argv) {
   AddFileRow(goals, "random 4 KiB direct read, depth 1 / fio psync", {.write = false, .depth = 1});
   AddFileRow(goals, "random 4 KiB direct write, depth 1 / fio psync", {.write = true, .depth = 1});
   AddFileRow(goals, "random 4 KiB direct read, depth 4 / fio psync", {.write = false, .depth = 4});
+  // Nothing is made for zeros, so they are what the target takes.
+  const std::vector<Series> streams =
+      Interleave(kRounds, {[] { return StreamInMemory(v1::DATA_KIND_RANDOM); },
+                           [] { return StreamInMemory(v1::DATA_KIND_ZEROS); }});
+  goals.AddRatio("stream write in memory, data made / zeros", "B/s", streams[0], streams[1],
+                 Direction::kAtLeast, 0.9);
   return goals.Finish(argc, argv);
 }
 
