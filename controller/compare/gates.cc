@@ -263,11 +263,13 @@ class Parts {
     return ChanceAt(open.judgement.arms, at_high ? claim.null_high : claim.null_low);
   }
 
+  // Where the interval lies on neither side there is no bound to be by chance beyond of.
   static Finding RuleOne(const Open& open, const Chance& failing, std::size_t tests) {
     const Place place = PlaceOf(open.judgement.interval, open.claim);
     const bool outside = IsOutside(place);
-    const Ruling ruling = Rule(open.judgement, open.claim,
-                               outside ? failing : NullChance(open, place), outside ? tests : 1);
+    const Chance passing = place == Place::kInside ? NullChance(open, place) : Chance();
+    const Ruling ruling =
+        Rule(open.judgement, open.claim, outside ? failing : passing, outside ? tests : 1);
     const std::string reason = ruling.reason.empty() ? "" : "; " + ruling.reason;
     return {OutcomeOf(ruling.place), open.figures + reason};
   }

@@ -607,6 +607,22 @@ TEST_F(CompareGateTest, TrialsWithoutAValueDecideNothing) {
   EXPECT_THAT(Only().detail(), HasSubstr("2 of 6 trials of b/pages have no value"));
 }
 
+TEST(CompareGateTrialsTest, ALatencyThatLiesOnBothSidesOfItsBoundIsInconclusive) {
+  RunRecordBuilder run("pages");
+  run.AddHost("st-01");
+  run.AddCell("a", RunRecordBuilder::SyncPages("pages"), {RunRecordBuilder::PagesStep()});
+  for (std::uint32_t repeat = 0; repeat < 6; ++repeat) {
+    run.AddTrial({.repeat = repeat, .rate = 1000, .latency_ns = 100'000 + 50'000.0 * repeat});
+  }
+  v1::Gate& gate = AddGate(run);
+  gate.set_latency("a");
+  gate.set_percentile(0.5);
+  gate.set_below(200'000);
+  const v1::Report report = MakeReport(run.Build(), nullptr);
+  EXPECT_EQ(report.gates(0).outcome(), "INCONCLUSIVE") << report.gates(0).detail();
+  EXPECT_THAT(report.gates(0).detail(), HasSubstr("the interval holds 1x"));
+}
+
 TEST(CompareGateTrialsTest, LatencyGatesNeedSixTrials) {
   for (std::uint32_t trials : {5u, 6u}) {
     RunRecordBuilder run = MakeRun({.arms = {{.stack = "a"}}, .trials = trials});
