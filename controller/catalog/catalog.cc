@@ -274,7 +274,7 @@ Result<std::vector<StoredRun>> Catalog::OpenRuns() {
   if (!ids) return std::unexpected(ids.error());
   std::vector<StoredRun> runs;
   for (const std::string& id : *ids) {
-    Result<std::optional<StoredRun>> run = ReadRun(*database_, id, WithAssignments::kOpenTrials);
+    Result<std::optional<StoredRun>> run = ReadOpenRun(*database_, id);
     if (!run) return std::unexpected(run.error());
     if (*run) runs.push_back(**std::move(run));
   }

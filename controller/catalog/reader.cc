@@ -3,20 +3,22 @@
 #include <algorithm>
 #include <utility>
 
-#include "controller/catalog/catalog.h"
-
 namespace labrack::catalog {
 namespace {
 
-constexpr std::string_view kRunColumns =
-    "SELECT id, state, reason, playbook_file, playbook_text, plan, owner, idempotency_key, "
-    "lease_ns, created_wall_ns, ended_wall_ns, exit_code, verdict FROM runs WHERE id = ?";
+constexpr std::string_view kRunRow =
+    "SELECT id, state, reason, owner, idempotency_key, lease_ns, created_wall_ns, ended_wall_ns, "
+    "exit_code, verdict, playbook_name, playbook_file, playbook_text, plan FROM runs WHERE id = ?";
+constexpr std::string_view kRunRowWithoutPlan =
+    "SELECT id, state, reason, owner, idempotency_key, lease_ns, created_wall_ns, ended_wall_ns, "
+    "exit_code, verdict, playbook_name FROM runs WHERE id = ?";
 
 Error Unreadable(const char* what, const std::string& id) {
   return Error(Errc::kCorrupt, "catalog",
                std::string(what) + " of " + id + " does not read back as it was written");
 }
 
+// With the name of the plan only.
 Result<RunRow> RunFrom(const Query& query) {
   RunRow run;
   run.id = query.Text(0);
@@ -24,19 +26,100 @@ Result<RunRow> RunFrom(const Query& query) {
   if (!state) return std::unexpected(Unreadable("the state", run.id));
   run.state = *state;
   run.reason = query.Text(2);
-  run.playbook_file = query.Text(3);
-  run.playbook_text = query.Text(4);
-  if (!run.plan.ParseFromString(query.Text(5))) {
-    return std::unexpected(Unreadable("the plan", run.id));
-  }
-  run.owner = query.Text(6);
-  run.idempotency_key = query.Text(7);
-  run.lease_ns = query.Integer(8);
-  run.created_wall_ns = query.Integer(9);
-  run.ended_wall_ns = query.Integer(10);
-  run.exit_code = static_cast<std::int32_t>(query.Integer(11));
-  run.verdict = query.Text(12);
+  run.owner = query.Text(3);
+  run.idempotency_key = query.Text(4);
+  run.lease_ns = query.Integer(5);
+  run.created_wall_ns = query.Integer(6);
+  run.ended_wall_ns = query.Integer(7);
+  run.exit_code = static_cast<std::int32_t>(query.Integer(8));
+  run.verdict = query.Text(9);
+  run.plan.set_playbook_name(query.Text(10));
   return run;
+}
+
+constexpr std::string_view kAssignmentColumns =
+    "id, run_id, trial, agent_id, host_name, epoch, offered_epoch, state, stop_wanted, "
+    "stop_reason, reason";
+
+Result<AssignmentRow> AssignmentFrom(const Query& query) {
+  AssignmentRow row;
+  row.id = query.Text(0);
+  row.run_id = query.Text(1);
+  row.trial_index = static_cast<std::uint32_t>(query.Integer(2));
+  row.agent_id = query.Text(3);
+  row.host_name = query.Text(4);
+  row.epoch = query.Unsigned(5);
+  row.offered_epoch = query.Unsigned(6);
+  const std::optional<AssignmentState> state = AssignmentStateFrom(query.View(7));
+  if (!state) return std::unexpected(Unreadable("the state", row.id));
+  row.state = *state;
+  row.stop_wanted = query.Integer(8) != 0;
+  row.stop_reason = query.Text(9);
+  row.reason = query.Text(10);
+  return row;
+}
+
+Result<std::vector<AssignmentRow>> AssignmentsOf(Query& query) {
+  std::vector<AssignmentRow> rows;
+  for (;;) {
+    Result<bool> step = query.Step();
+    if (!step) return std::unexpected(step.error());
+    if (!*step) return rows;
+    Result<AssignmentRow> row = AssignmentFrom(query);
+    if (!row) return std::unexpected(row.error());
+    rows.push_back(*std::move(row));
+  }
+}
+
+Result<std::vector<AssignmentRow>> ReadOpenAssignments(Database& database,
+                                                       const std::string& run_id) {
+  Result<Query> query = database.Prepare("SELECT " + std::string(kAssignmentColumns) +
+                                         " FROM assignments WHERE run_id = ?1 AND trial IN "
+                                         "(SELECT trial FROM trials WHERE run_id = ?1 AND state "
+                                         "IN ('planned', 'running')) ORDER BY trial, agent_id");
+  if (!query) return std::unexpected(query.error());
+  return AssignmentsOf(query->With(run_id));
+}
+
+template <typename Key>
+Result<void> CountByState(Database& database, const char* sql,
+                          std::optional<Key> (*from)(std::string_view),
+                          std::map<Key, std::uint64_t>& counts) {
+  Result<Query> query = database.Prepare(sql);
+  if (!query) return std::unexpected(query.error());
+  for (;;) {
+    Result<bool> row = query->Step();
+    if (!row) return std::unexpected(row.error());
+    if (!*row) return {};
+    if (std::optional<Key> key = from(query->View(0))) counts[*key] = query->Unsigned(1);
+  }
+}
+
+}  // namespace
+
+Result<std::optional<RunRow>> ReadRunWithoutPlan(Database& database, const std::string& id) {
+  Result<Query> query = database.Prepare(kRunRowWithoutPlan);
+  if (!query) return std::unexpected(query.error());
+  Result<bool> row = query->With(id).Step();
+  if (!row) return std::unexpected(row.error());
+  if (!*row) return std::nullopt;
+  return RunFrom(*query);
+}
+
+Result<std::optional<RunRow>> ReadRunRow(Database& database, const std::string& id) {
+  Result<Query> query = database.Prepare(kRunRow);
+  if (!query) return std::unexpected(query.error());
+  Result<bool> row = query->With(id).Step();
+  if (!row) return std::unexpected(row.error());
+  if (!*row) return std::nullopt;
+  Result<RunRow> run = RunFrom(*query);
+  if (!run) return std::unexpected(run.error());
+  run->playbook_file = query->Text(11);
+  run->playbook_text = query->Text(12);
+  if (!run->plan.ParseFromString(query->Text(13))) {
+    return std::unexpected(Unreadable("the plan", id));
+  }
+  return *std::move(run);
 }
 
 Result<std::vector<TrialRow>> ReadTrials(Database& database, const std::string& run_id) {
@@ -67,105 +150,50 @@ Result<std::vector<TrialRow>> ReadTrials(Database& database, const std::string& 
   }
 }
 
-constexpr std::string_view kAssignmentColumns =
-    "id, run_id, trial, agent_id, host_name, epoch, offered_epoch, state, stop_wanted, "
-    "stop_reason, reason";
-
-Result<AssignmentRow> AssignmentFrom(const Query& query) {
-  AssignmentRow row;
-  row.id = query.Text(0);
-  row.run_id = query.Text(1);
-  row.trial_index = static_cast<std::uint32_t>(query.Integer(2));
-  row.agent_id = query.Text(3);
-  row.host_name = query.Text(4);
-  row.epoch = query.Unsigned(5);
-  row.offered_epoch = query.Unsigned(6);
-  const std::optional<AssignmentState> state = AssignmentStateFrom(query.View(7));
-  if (!state) return std::unexpected(Unreadable("the state", row.id));
-  row.state = *state;
-  row.stop_wanted = query.Integer(8) != 0;
-  row.stop_reason = query.Text(9);
-  row.reason = query.Text(10);
-  return row;
-}
-
 Result<std::vector<AssignmentRow>> ReadAssignments(Database& database, const std::string& run_id,
-                                                   WithAssignments which) {
-  std::string sql = "SELECT " + std::string(kAssignmentColumns) +
-                    " FROM assignments WHERE run_id = ?1 "
-                    "AND (?2 OR trial IN (SELECT trial FROM trials WHERE run_id = ?1 "
-                    "AND state IN ('planned', 'running'))) ORDER BY trial, agent_id";
-  Result<Query> query = database.Prepare(sql);
+                                                   std::uint32_t trial) {
+  Result<Query> query =
+      database.Prepare("SELECT " + std::string(kAssignmentColumns) +
+                       " FROM assignments WHERE run_id = ? AND trial = ? ORDER BY agent_id");
   if (!query) return std::unexpected(query.error());
-  query->With(run_id, which == WithAssignments::kAll);
-  std::vector<AssignmentRow> rows;
-  for (;;) {
-    Result<bool> step = query->Step();
-    if (!step) return std::unexpected(step.error());
-    if (!*step) return rows;
-    Result<AssignmentRow> row = AssignmentFrom(*query);
-    if (!row) return std::unexpected(row.error());
-    rows.push_back(*std::move(row));
-  }
+  return AssignmentsOf(query->With(run_id, trial));
 }
 
-Result<std::optional<v1::AssignmentResult>> ReadResult(Database& database, const std::string& id,
-                                                       std::uint64_t epoch) {
+Result<bool> ReadResult(Database& database, const std::string& assignment_id, std::uint64_t epoch,
+                        v1::AssignmentResult& result) {
   Result<Query> query = database.Prepare(
       "SELECT body FROM events WHERE assignment_id = ? AND epoch = ? AND kind = 'result' "
       "ORDER BY seq LIMIT 1");
   if (!query) return std::unexpected(query.error());
-  Result<bool> row = query->With(id, epoch).Step();
-  if (!row) return std::unexpected(row.error());
-  if (!*row) return std::nullopt;
+  Result<bool> row = query->With(assignment_id, epoch).Step();
+  if (!row || !*row) return row;
   v1::EventRecord record;
-  if (!record.ParseFromString(query->Text(0))) return std::unexpected(Unreadable("the result", id));
-  return std::move(*record.mutable_result());
+  const std::string_view body = query->View(0);
+  if (!record.ParseFromArray(body.data(), static_cast<int>(body.size()))) {
+    return std::unexpected(Unreadable("the result", assignment_id));
+  }
+  result.Swap(record.mutable_result());
+  return true;
 }
 
-template <typename Key>
-Result<void> CountByState(Database& database, const char* sql,
-                          std::optional<Key> (*from)(std::string_view),
-                          std::map<Key, std::uint64_t>& counts) {
-  Result<Query> query = database.Prepare(sql);
-  if (!query) return std::unexpected(query.error());
-  for (;;) {
-    Result<bool> row = query->Step();
-    if (!row) return std::unexpected(row.error());
-    if (!*row) return {};
-    if (std::optional<Key> key = from(query->View(0))) counts[*key] = query->Unsigned(1);
-  }
-}
-
-}  // namespace
-
-Result<std::optional<StoredRun>> ReadRun(Database& database, const std::string& id,
-                                         WithAssignments which) {
-  StoredRun stored;
-  {
-    Result<Query> query = database.Prepare(kRunColumns);
-    if (!query) return std::unexpected(query.error());
-    Result<bool> row = query->With(id).Step();
-    if (!row) return std::unexpected(row.error());
-    if (!*row) return std::nullopt;
-    Result<RunRow> run = RunFrom(*query);
-    if (!run) return std::unexpected(run.error());
-    stored.run = *std::move(run);
-  }
+Result<std::optional<StoredRun>> ReadOpenRun(Database& database, const std::string& id) {
+  Result<std::optional<RunRow>> run = ReadRunRow(database, id);
+  if (!run) return std::unexpected(run.error());
+  if (!*run) return std::nullopt;
   Result<std::vector<TrialRow>> trials = ReadTrials(database, id);
   if (!trials) return std::unexpected(trials.error());
-  stored.trials = *std::move(trials);
-  Result<std::vector<AssignmentRow>> rows = ReadAssignments(database, id, which);
+  Result<std::vector<AssignmentRow>> rows = ReadOpenAssignments(database, id);
   if (!rows) return std::unexpected(rows.error());
+  StoredRun stored{.run = **std::move(run), .trials = *std::move(trials), .assignments = {}};
   for (AssignmentRow& row : *rows) {
     StoredAssignment& assignment = stored.assignments.emplace_back();
     Result<std::uint64_t> through = ReadThroughSeq(database, row.id, row.offered_epoch);
     if (!through) return std::unexpected(through.error());
-    Result<std::optional<v1::AssignmentResult>> result =
-        ReadResult(database, row.id, row.offered_epoch);
-    if (!result) return std::unexpected(result.error());
     assignment.through_seq = *through;
-    assignment.result = *std::move(result);
+    v1::AssignmentResult result;
+    Result<bool> has_result = ReadResult(database, row.id, row.offered_epoch, result);
+    if (!has_result) return std::unexpected(has_result.error());
+    if (*has_result) assignment.result = std::move(result);
     assignment.row = std::move(row);
   }
   return stored;
@@ -281,93 +309,6 @@ Result<Totals> ReadTotals(Database& database) {
   if (!row) return std::unexpected(row.error());
   totals.events = query->Unsigned(0);
   return totals;
-}
-
-v1::TrialSummary ToMessage(const TrialRow& trial) {
-  v1::TrialSummary message;
-  message.set_index(trial.index);
-  message.set_cell(trial.cell);
-  message.set_cell_name(trial.cell_name);
-  message.set_repeat(trial.repeat);
-  message.set_state(std::string(StateName(trial.state)));
-  message.set_reason(trial.reason);
-  message.set_start_skew_ns(trial.start_skew_ns);
-  message.set_overlap(trial.overlap);
-  message.set_host_count(trial.host_count);
-  message.set_attempt(trial.attempt);
-  return message;
-}
-
-v1::RunSummary SummaryOf(const RunRow& run, const std::vector<TrialRow>& trials) {
-  v1::RunSummary summary;
-  summary.set_run_id(run.id);
-  summary.set_playbook_name(run.plan.playbook_name());
-  summary.set_state(run.state);
-  summary.set_reason(run.reason);
-  summary.set_created_wall_ns(run.created_wall_ns);
-  summary.set_ended_wall_ns(run.ended_wall_ns);
-  summary.set_owner(run.owner);
-  summary.set_exit_code(run.exit_code);
-  summary.set_verdict(run.verdict);
-  summary.set_trials_total(static_cast<std::uint32_t>(trials.size()));
-  for (const TrialRow& trial : trials) {
-    if (IsFinal(trial.state)) summary.set_trials_done(summary.trials_done() + 1);
-    if (trial.state == TrialState::kValid) summary.set_trials_valid(summary.trials_valid() + 1);
-    if (trial.state == TrialState::kRunning) {
-      summary.set_current_trial(trial.index);
-      summary.set_current_cell(trial.cell_name);
-    }
-  }
-  return summary;
-}
-
-v1::RunRecord ToMessage(const StoredRun& stored) {
-  v1::RunRecord record;
-  *record.mutable_summary() = SummaryOf(stored.run, stored.trials);
-  *record.mutable_plan() = stored.run.plan;
-  record.set_playbook_text(stored.run.playbook_text);
-  record.set_playbook_file(stored.run.playbook_file);
-  for (const TrialRow& trial : stored.trials) {
-    *record.add_trials()->mutable_summary() = ToMessage(trial);
-  }
-  for (const StoredAssignment& assignment : stored.assignments) {
-    const AssignmentRow& row = assignment.row;
-    if (row.trial_index >= static_cast<std::uint32_t>(record.trials_size())) continue;
-    v1::AssignmentRecord* message =
-        record.mutable_trials(static_cast<int>(row.trial_index))->add_assignments();
-    message->set_assignment_id(row.id);
-    message->set_epoch(row.epoch);
-    message->set_agent_id(row.agent_id);
-    message->set_host_name(row.host_name);
-    message->set_state(std::string(StateName(row.state)));
-    message->set_reason(row.reason);
-    if (assignment.result) *message->mutable_result() = *assignment.result;
-    message->set_late(assignment.result && row.state != AssignmentState::kClosed);
-  }
-  return record;
-}
-
-Result<std::unique_ptr<Reader>> Reader::Open(const std::filesystem::path& directory) {
-  Result<std::unique_ptr<Database>> database =
-      Database::Open(directory / kCatalogFile, Access::kReader);
-  if (!database) return std::unexpected(database.error());
-  return std::unique_ptr<Reader>(new Reader(*std::move(database)));
-}
-
-Result<v1::RunRecord> Reader::Run(const std::string& id) {
-  // One snapshot for all tables: a run that changes meanwhile is seen as it was at one instant.
-  if (Result<void> begun = database_->Execute("BEGIN"); !begun) {
-    return std::unexpected(begun.error());
-  }
-  Result<std::optional<StoredRun>> run = ReadRun(*database_, id, WithAssignments::kAll);
-  if (Result<void> ended = database_->Execute("COMMIT"); !ended) {
-    return std::unexpected(ended.error());
-  }
-  if (!run) return std::unexpected(run.error());
-  if (!*run) {
-    return Fail(Errc::kNotFound, id, "there is no such run; `labrack ls` lists the runs");
-  }
-  return ToMessage(**run);
 }
 
 }  // namespace labrack::catalog

@@ -29,6 +29,8 @@ Errc ErrcOf(int code) {
       return Errc::kAlreadyExists;
     case SQLITE_IOERR:
       return Errc::kIo;
+    case SQLITE_INTERRUPT:
+      return Errc::kUnavailable;
     case SQLITE_NOMEM:
     case SQLITE_TOOBIG:
       return Errc::kExhausted;

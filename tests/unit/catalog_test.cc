@@ -170,7 +170,7 @@ TEST_F(CatalogTest, AFurtherAttemptBeginsWithANewerToken) {
   trial.attempt = 2;
   EXPECT_EQ(Apply(*catalog, {PutAssignment{row}, UpdateTrial{trial}}).final_changes_refused, 0U);
   EXPECT_EQ((*ReadAssignment(catalog->database(), row.id))->state, AssignmentState::kPlanned);
-  EXPECT_EQ((*ReadRun(catalog->database(), "r-1", WithAssignments::kAll))->trials[0].attempt, 2U);
+  EXPECT_EQ((*ReadTrials(catalog->database(), "r-1"))[0].attempt, 2U);
 }
 
 TEST_F(CatalogTest, ABatchIsAllOrNothing) {
@@ -286,6 +286,76 @@ TEST_F(CatalogTest, AReaderSeesWhatIsCommittedAndNamesWhatIsMissing) {
   EXPECT_EQ(record->trials(0).assignments(0).result().laid_out_bytes(), 12U);
   EXPECT_FALSE(record->trials(0).assignments(0).late());
   EXPECT_EQ((*reader)->Run("r-9").error().code(), Errc::kNotFound);
+}
+
+TEST_F(CatalogTest, ARunIsReadAsFarAsIsAskedFor) {
+  std::unique_ptr<Catalog> catalog = Open();
+  Apply(*catalog, {SmallRun("r-1")});
+  StoreEvents events = OneEvent(1, "");
+  events.records[0].mutable_result()->set_laid_out_bytes(12);
+  Apply(*catalog, {PutAssignment{SmallAssignment("r-1", AssignmentState::kAbandoned)}, events});
+  // Whoever parses the result now fails, so a level that succeeds has not touched it.
+  Result<Query> damage = catalog->database().Prepare("UPDATE events SET body = ?");
+  ASSERT_TRUE(damage);
+  ASSERT_TRUE(damage->With(Blob{"\xff"}).Run());
+  Result<std::unique_ptr<Reader>> reader = Reader::Open(directory_);
+  ASSERT_TRUE(reader);
+
+  Result<v1::RunRecord> run = (*reader)->Run("r-1", Level::kSummary);
+  ASSERT_TRUE(run) << run.error().ToString();
+  EXPECT_EQ(run->summary().playbook_name(), "pages");
+  EXPECT_EQ(run->summary().trials_total(), 2U);
+  EXPECT_EQ(run->trials(1).summary().repeat(), 1U);
+  EXPECT_FALSE(run->has_plan());
+  EXPECT_EQ(run->playbook_text(), "");
+
+  run = (*reader)->Run("r-1", Level::kPlan);
+  ASSERT_TRUE(run) << run.error().ToString();
+  EXPECT_EQ(run->plan().playbook_name(), "pages");
+  EXPECT_EQ(run->playbook_text(), "playbook: pages\n");
+  EXPECT_EQ(run->trials(0).assignments_size(), 0);
+
+  run = (*reader)->Run("r-1", Level::kAssignments);
+  ASSERT_TRUE(run) << run.error().ToString();
+  ASSERT_EQ(run->trials(0).assignments_size(), 1);
+  EXPECT_FALSE(run->trials(0).assignments(0).has_result());
+  EXPECT_TRUE(run->trials(0).assignments(0).late());
+
+  EXPECT_EQ((*reader)->Run("r-1", Level::kResults).error().code(), Errc::kCorrupt);
+}
+
+TEST_F(CatalogTest, TrialsAreReadOneByOneUntilTheReaderIsInterrupted) {
+  std::unique_ptr<Catalog> catalog = Open();
+  Apply(*catalog,
+        {SmallRun("r-1"), PutAssignment{SmallAssignment("r-1", AssignmentState::kOffered)}});
+  Result<std::unique_ptr<Reader>> reader = Reader::Open(directory_);
+  ASSERT_TRUE(reader);
+  std::vector<v1::TrialRecord> trials;
+  const auto keep = [&](v1::TrialRecord trial) {
+    trials.push_back(std::move(trial));
+    return true;
+  };
+  ASSERT_TRUE((*reader)->EachTrial("r-1", 1, Level::kResults, keep));
+  ASSERT_EQ(trials.size(), 1U);
+  EXPECT_EQ(trials[0].summary().index(), 1U);
+  EXPECT_EQ(trials[0].assignments_size(), 0);
+  const auto keep_one = [&](v1::TrialRecord trial) { return keep(std::move(trial)), false; };
+  ASSERT_TRUE((*reader)->EachTrial("r-1", 0, Level::kResults, keep_one));
+  ASSERT_EQ(trials.size(), 2U);
+  EXPECT_EQ(trials[1].assignments(0).state(), "offered");
+
+  // All that is asked meanwhile is of one instant, also when the run changes between two questions.
+  Result<std::size_t> seen = (*reader)->AtOneInstant([&]() -> Result<std::size_t> {
+    EXPECT_EQ((*reader)->Runs(10)->size(), 1U);
+    Apply(*catalog, {SmallRun("r-2")});
+    return (*reader)->Runs(10)->size();
+  });
+  EXPECT_EQ(seen.value_or(0), 1U);
+  EXPECT_EQ((*reader)->Runs(10)->size(), 2U);
+
+  (*reader)->Interrupt();
+  EXPECT_EQ((*reader)->EachTrial("r-1", 0, Level::kSummary, keep).error().code(),
+            Errc::kUnavailable);
 }
 
 }  // namespace
