@@ -1,8 +1,6 @@
 #include "controller/compare/environment.h"
 
 #include <algorithm>
-#include <map>
-#include <set>
 
 #include <fmt/format.h>
 
@@ -12,8 +10,6 @@
 
 namespace labrack::compare {
 namespace {
-
-using Facts = std::vector<std::pair<std::string, std::string>>;  // name and value, in print order
 
 Facts FactsOf(const v1::Environment& environment) {
   const v1::Inventory& host = environment.host();
@@ -44,26 +40,7 @@ std::string ValueOf(const Facts& facts, const std::string& name) {
   return "(not known)";
 }
 
-struct HostFacts {
-  std::string host_name;
-  Facts facts;
-};
-
-// By agent, in the order of their first results: facts of the first result that has any.
-std::vector<HostFacts> HostsOf(const RunView& run) {
-  std::vector<HostFacts> hosts;
-  std::set<std::string> seen;
-  for (const TrialView& view : run.trials) {
-    for (const v1::AssignmentRecord& assignment : view.trial->assignments()) {
-      if (!assignment.result().has_environment()) continue;
-      if (!seen.insert(assignment.agent_id()).second) continue;
-      hosts.push_back({.host_name = assignment.host_name(),
-                       .facts = FactsOf(assignment.result().environment())});
-    }
-  }
-  std::ranges::sort(hosts, {}, &HostFacts::host_name);
-  return hosts;
-}
+using Host = Surroundings::Host;
 
 void AddLine(const std::string& host, const std::string& text, v1::Report& report) {
   v1::EnvironmentLine& line = *report.add_environment();
@@ -71,9 +48,9 @@ void AddLine(const std::string& host, const std::string& text, v1::Report& repor
   line.set_text(text);
 }
 
-std::vector<std::string> FactNames(const std::vector<HostFacts>& hosts) {
+std::vector<std::string> FactNames(const std::vector<Host>& hosts) {
   std::vector<std::string> names;
-  for (const HostFacts& host : hosts) {
+  for (const Host& host : hosts) {
     for (const auto& [name, value] : host.facts) {
       if (std::ranges::find(names, name) == names.end()) names.push_back(name);
     }
@@ -82,13 +59,13 @@ std::vector<std::string> FactNames(const std::vector<HostFacts>& hosts) {
 }
 
 // "kernel differs: 6.1.0-18 on st-01, st-02; 6.1.0-20 on st-03".
-void AddHostDifferences(const std::vector<HostFacts>& hosts, v1::Report& report) {
+void AddHostDifferences(const std::vector<Host>& hosts, v1::Report& report) {
   for (const std::string& name : FactNames(hosts)) {
     std::map<std::string, std::string> hosts_by_value;
-    for (const HostFacts& host : hosts) {
+    for (const Host& host : hosts) {
       std::string& list = hosts_by_value[ValueOf(host.facts, name)];
       if (!list.empty()) list += ", ";
-      list += host.host_name;
+      list += host.name;
     }
     // Each host has a disk of its own; another serial is no difference worth a line.
     if (hosts_by_value.size() < 2 || name == "disk") continue;
@@ -102,12 +79,12 @@ void AddHostDifferences(const std::vector<HostFacts>& hosts, v1::Report& report)
   }
 }
 
-void AddRunDifferences(const std::vector<HostFacts>& base, const std::vector<HostFacts>& test,
+void AddRunDifferences(const std::vector<Host>& base, const std::vector<Host>& test,
                        v1::Report& report) {
-  for (const HostFacts& now : test) {
-    const auto before = std::ranges::find(base, now.host_name, &HostFacts::host_name);
+  for (const Host& now : test) {
+    const auto before = std::ranges::find(base, now.name, &Host::name);
     if (before == base.end()) {
-      AddLine("", now.host_name + " took part in the test run only", report);
+      AddLine("", now.name + " took part in the test run only", report);
       continue;
     }
     for (const std::string& name : FactNames({*before, now})) {
@@ -115,14 +92,14 @@ void AddRunDifferences(const std::vector<HostFacts>& base, const std::vector<Hos
       const std::string is = ValueOf(now.facts, name);
       if (was == is) continue;
       AddLine("",
-              fmt::format("{} differs between the runs on {}: base {}, test {}", name,
-                          now.host_name, was, is),
+              fmt::format("{} differs between the runs on {}: base {}, test {}", name, now.name,
+                          was, is),
               report);
     }
   }
-  for (const HostFacts& before : base) {
-    if (std::ranges::find(test, before.host_name, &HostFacts::host_name) != test.end()) continue;
-    AddLine("", before.host_name + " took part in the base run only", report);
+  for (const Host& before : base) {
+    if (std::ranges::find(test, before.name, &Host::name) != test.end()) continue;
+    AddLine("", before.name + " took part in the base run only", report);
   }
 }
 
@@ -131,36 +108,6 @@ void Warn(v1::Report& report, const char* code, std::string message, std::string
   warning.set_code(code);
   warning.set_message(std::move(message));
   warning.set_cure(std::move(cure));
-}
-
-// The first message of each code and cell, and how many more there were.
-void AddWorkerWarnings(const RunView& run, v1::Report& report) {
-  struct Seen {
-    v1::Warning warning;
-    std::string cell;
-    int trials = 0;
-  };
-  std::vector<Seen> all;
-  std::map<std::pair<std::string, std::string>, std::size_t> places;  // by cell and code
-  for (const TrialView& view : run.trials) {
-    std::set<std::string> in_trial;
-    for (const v1::AssignmentRecord& assignment : view.trial->assignments()) {
-      for (const v1::Warning& warning : assignment.result().warnings()) {
-        if (!in_trial.insert(warning.code()).second) continue;
-        const std::string cell = convert::CellName(*view.cell);
-        const auto [place, is_new] = places.try_emplace({cell, warning.code()}, all.size());
-        if (is_new) all.push_back({.warning = warning, .cell = cell});
-        ++all[place->second].trials;
-      }
-    }
-  }
-  for (const Seen& seen : all) {
-    v1::Warning& warning = *report.add_warnings();
-    warning = seen.warning;
-    warning.set_message(
-        fmt::format("{}: {}{}", seen.cell, seen.warning.message(),
-                    seen.trials > 1 ? fmt::format(" ({} trials)", seen.trials) : ""));
-  }
 }
 
 void WarnOfTiming(const v1::Report& of, v1::Report& report) {
@@ -178,39 +125,6 @@ void WarnOfTiming(const v1::Report& of, v1::Report& report) {
   }
 }
 
-// Facts that a worker states about one trial; each said once a stack and host.
-void WarnOfTrials(const RunView& run, v1::Report& report) {
-  std::set<std::string> said;
-  std::map<std::string, std::string> boots;
-  const auto once = [&](const char* code, const std::string& message, const char* cure) {
-    if (said.insert(code + message).second) Warn(report, code, message, cure);
-  };
-  for (const TrialView& view : run.trials) {
-    for (const v1::AssignmentRecord& assignment : view.trial->assignments()) {
-      const v1::AssignmentResult& result = assignment.result();
-      const std::string& host = assignment.host_name();
-      if (result.clean_up().outcome() == v1::OUTCOME_FAILED) {
-        once("LW203", fmt::format("{}: clean-up failed: {}", host, result.clean_up().reason()),
-             "the agent tries again when it starts; look for left mounts and loop devices");
-      }
-      const auto stand_in = view.cell->stand_ins().find(assignment.agent_id());
-      if (stand_in != view.cell->stand_ins().end()) {
-        once("LW204",
-             fmt::format("a directory stands in for {} on {}: {}", view.cell->stack().name(), host,
-                         stand_in->second),
-             "its figures are those of the host's own file system");
-      }
-      const std::string& boot = result.environment().boot_id();
-      if (boot.empty()) continue;
-      const auto [known, is_new] = boots.try_emplace(host, boot);
-      if (!is_new && known->second != boot) {
-        once("LW206", fmt::format("{} was rebooted in the middle of the run", host),
-             "run it again when the host stays up");
-      }
-    }
-  }
-}
-
 bool HostsDiffer(const v1::Report& report) {
   return std::ranges::any_of(report.environment(), [](const v1::EnvironmentLine& line) {
     return line.host_name().empty();
@@ -219,26 +133,96 @@ bool HostsDiffer(const v1::Report& report) {
 
 }  // namespace
 
-void AddEnvironment(const std::vector<const RunView*>& runs, v1::Report& report) {
-  const std::vector<HostFacts> hosts = HostsOf(*runs.back());
-  for (const HostFacts& host : hosts) {
+void Surroundings::Add(const v1::PlannedCell& cell, const v1::TrialRecord& trial) {
+  for (const v1::AssignmentRecord& assignment : trial.assignments()) {
+    AddOfTrial(cell, assignment);
+    if (!assignment.result().has_environment()) continue;
+    if (!agents_.insert(assignment.agent_id()).second) continue;
+    hosts_.push_back(
+        {.name = assignment.host_name(), .facts = FactsOf(assignment.result().environment())});
+  }
+  AddOfWorkers(cell, trial);
+}
+
+void Surroundings::AddOfWorkers(const v1::PlannedCell& cell, const v1::TrialRecord& trial) {
+  std::set<std::string> in_trial;
+  for (const v1::AssignmentRecord& assignment : trial.assignments()) {
+    for (const v1::Warning& warning : assignment.result().warnings()) {
+      if (!in_trial.insert(warning.code()).second) continue;
+      const std::string name = convert::CellName(cell);
+      const auto [place, is_new] = places_.try_emplace({name, warning.code()}, of_workers_.size());
+      if (is_new) of_workers_.push_back({.warning = warning, .cell = name});
+      ++of_workers_[place->second].trials;
+    }
+  }
+}
+
+// Facts that a worker states about one trial; each said once a stack and host.
+void Surroundings::AddOfTrial(const v1::PlannedCell& cell, const v1::AssignmentRecord& assignment) {
+  const v1::AssignmentResult& result = assignment.result();
+  const std::string& host = assignment.host_name();
+  if (result.clean_up().outcome() == v1::OUTCOME_FAILED) {
+    WarnOnce("LW203", fmt::format("{}: clean-up failed: {}", host, result.clean_up().reason()),
+             "the agent tries again when it starts; look for left mounts and loop devices");
+  }
+  const auto stand_in = cell.stand_ins().find(assignment.agent_id());
+  if (stand_in != cell.stand_ins().end()) {
+    WarnOnce("LW204",
+             fmt::format("a directory stands in for {} on {}: {}", cell.stack().name(), host,
+                         stand_in->second),
+             "its figures are those of the host's own file system");
+  }
+  const std::string& boot = result.environment().boot_id();
+  if (boot.empty()) return;
+  const auto [known, is_new] = boots_.try_emplace(host, boot);
+  if (!is_new && known->second != boot) {
+    WarnOnce("LW206", fmt::format("{} was rebooted in the middle of the run", host),
+             "run it again when the host stays up");
+  }
+}
+
+void Surroundings::WarnOnce(const char* code, const std::string& message, const char* cure) {
+  if (!said_.insert(code + message).second) return;
+  v1::Warning& warning = warnings_.emplace_back();
+  warning.set_code(code);
+  warning.set_message(message);
+  warning.set_cure(cure);
+}
+
+std::vector<Host> Surroundings::Hosts() const {
+  std::vector<Host> hosts = hosts_;
+  std::ranges::sort(hosts, {}, &Host::name);
+  return hosts;
+}
+
+void Surroundings::AppendWarningsTo(v1::Report& report) const {
+  for (const v1::Warning& warning : warnings_) *report.add_warnings() = warning;
+  for (const OfWorkers& seen : of_workers_) {
+    v1::Warning& warning = *report.add_warnings();
+    warning = seen.warning;
+    warning.set_message(
+        fmt::format("{}: {}{}", seen.cell, seen.warning.message(),
+                    seen.trials > 1 ? fmt::format(" ({} trials)", seen.trials) : ""));
+  }
+}
+
+void AddEnvironment(const std::vector<const Surroundings*>& runs, v1::Report& report) {
+  const std::vector<Host> hosts = runs.back()->Hosts();
+  for (const Host& host : hosts) {
     std::string text;
     for (const auto& [name, value] : host.facts) {
       if (!text.empty()) text += "; ";
       text += fmt::format("{} {}", name, value);
     }
-    AddLine(host.host_name, text, report);
+    AddLine(host.name, text, report);
   }
   AddHostDifferences(hosts, report);
-  if (runs.size() > 1) AddRunDifferences(HostsOf(*runs.front()), hosts, report);
+  if (runs.size() > 1) AddRunDifferences(runs.front()->Hosts(), hosts, report);
 }
 
-void AddWarnings(const std::vector<const RunView*>& runs, v1::Report& report) {
+void AddWarnings(const std::vector<const Surroundings*>& runs, v1::Report& report) {
   WarnOfTiming(report, report);
-  for (const RunView* run : runs) {
-    WarnOfTrials(*run, report);
-    AddWorkerWarnings(*run, report);
-  }
+  for (const Surroundings* run : runs) run->AppendWarningsTo(report);
   if (HostsDiffer(report)) {
     Warn(report, "LW205", "the environments differ (see environment)",
          "a difference in the figures may be one of the machines, not of the stacks");

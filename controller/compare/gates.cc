@@ -83,9 +83,9 @@ Part JudgeSpeed(const RunView& run, const CellView& subject, const CellView& oth
   const MetricSeries theirs = PrimaryOf(other, step, agents);
   const std::string my_name = convert::CellName(*subject.cell);
   const std::string their_name = convert::CellName(*other.cell);
-  if (subject.valid.empty() || other.valid.empty()) {
+  if (subject.valid == 0 || other.valid == 0) {
     return Found(GateOutcome::kInvalid,
-                 "no valid trial of " + (subject.valid.empty() ? my_name : their_name));
+                 "no valid trial of " + (subject.valid == 0 ? my_name : their_name));
   }
   const std::string why_not = WhyNotJudged(theirs, their_name, mine, my_name);
   if (!why_not.empty()) return Found(GateOutcome::kInconclusive, why_not);
@@ -151,48 +151,22 @@ bool IsAbout(const RunView& run, const v1::PlannedCell& cell, const std::string&
 }
 
 // A trial that never got as far as verifying shows nothing; one that was not asked to is said.
-Finding JudgeVerified(const RunView& run, const std::string& host) {
-  std::uint32_t matched = 0;
-  std::uint32_t not_asked = 0;
-  std::uint32_t not_possible = 0;
-  std::uint32_t unknown = 0;
-  std::string mismatch;
-  for (const TrialView& view : run.trials) {
-    const bool ended = view.assessment.exclusion != Exclusion::kPending;
-    if (!IsAbout(run, *view.cell, host)) continue;
-    if (view.trial->assignments().empty() || !ended) ++unknown;
-    for (const v1::AssignmentRecord& assignment : view.trial->assignments()) {
-      if (!host.empty() && assignment.agent_id() != host && assignment.host_name() != host)
-        continue;
-      switch (assignment.result().verified()) {
-        case v1::VERIFY_OUTCOME_MATCHED:
-          ++matched;
-          break;
-        case v1::VERIFY_OUTCOME_MISMATCHED:
-          mismatch = fmt::format("trial {} ({}) on {}: {}", view.trial->summary().index() + 1,
-                                 convert::CellName(*view.cell), assignment.host_name(),
-                                 assignment.result().verify_detail());
-          break;
-        case v1::VERIFY_OUTCOME_NOT_ASKED:
-          ++not_asked;
-          break;
-        case v1::VERIFY_OUTCOME_NOT_POSSIBLE:
-          ++not_possible;
-          break;
-        default:
-          ++unknown;
-      }
-    }
+Finding JudgeReadBack(const ReadBack& read_back) {
+  if (!read_back.mismatch.empty()) return Found(GateOutcome::kFailed, read_back.mismatch);
+  std::string detail = fmt::format("{} results read back right", read_back.matched);
+  if (read_back.not_asked > 0) {
+    detail += fmt::format(", {} not asked for (verify: none)", read_back.not_asked);
   }
-  if (!mismatch.empty()) return Found(GateOutcome::kFailed, mismatch);
-  std::string detail = fmt::format("{} results read back right", matched);
-  if (not_asked > 0) detail += fmt::format(", {} not asked for (verify: none)", not_asked);
-  if (not_possible > 0) detail += fmt::format(", {} cannot be verified (exec, fio)", not_possible);
-  if (unknown > 0) {
+  if (read_back.not_possible > 0) {
+    detail += fmt::format(", {} cannot be verified (exec, fio)", read_back.not_possible);
+  }
+  if (read_back.unknown > 0) {
     return Found(GateOutcome::kInconclusive,
-                 detail + fmt::format(", {} never got as far as verifying", unknown));
+                 detail + fmt::format(", {} never got as far as verifying", read_back.unknown));
   }
-  if (matched == 0) return Found(GateOutcome::kInvalid, "nothing was verified: " + detail);
+  if (read_back.matched == 0) {
+    return Found(GateOutcome::kInvalid, "nothing was verified: " + detail);
+  }
   return Found(GateOutcome::kPassed, detail);
 }
 
@@ -283,79 +257,110 @@ std::string PartName(const CellView& cell, const std::string& step) {
   return cell.parameters().empty() ? name : name + " " + cell.parameters();
 }
 
-Finding JudgeAgainst(const RunView& run, const v1::Gate& gate, const std::string& subject,
-                     const std::string& other, const Claim& claim) {
-  Parts parts;
+// What a gate may be about as far as the plan says: a cell of its stack, and the hosts.
+struct Subject {
+  const CellView* cell = nullptr;
+  const CellView* other = nullptr;  // of gates that compare; nullptr: there is none
+  std::vector<std::string> agents = {};
+};
+
+const std::string& StackOf(const v1::Gate& gate) {
+  if (!gate.faster().empty()) return gate.faster();
+  if (!gate.not_slower().empty()) return gate.not_slower();
+  return gate.same().empty() ? gate.latency() : gate.same();
+}
+
+const std::string& OtherOf(const v1::Gate& gate) {
+  return gate.faster().empty() && gate.not_slower().empty() ? gate.as() : gate.than();
+}
+
+bool IsOfLatency(const v1::Gate& gate) {
+  return gate.faster().empty() && gate.not_slower().empty() && gate.same().empty();
+}
+
+std::vector<Subject> SubjectsOf(const RunView& run, const v1::Gate& gate) {
+  std::vector<Subject> subjects;
+  if (StackOf(gate).empty()) return subjects;
   for (const CellView& cell : run.cells) {
-    if (cell.stack() != subject || !MayBeOn(gate.on(), cell)) continue;
-    const CellView* partner = run.Find(other, cell);
-    if (partner == nullptr) {
-      parts.Add(convert::CellName(*cell.cell),
-                Found(GateOutcome::kInvalid,
-                      fmt::format("there is no cell of {} to compare with", other)));
+    if (cell.stack() != StackOf(gate) || !MayBeOn(gate.on(), cell)) continue;
+    Subject& subject = subjects.emplace_back(Subject{.cell = &cell});
+    if (IsOfLatency(gate)) {
+      subject.agents =
+          Only(run, {cell.cell->agent_ids().begin(), cell.cell->agent_ids().end()}, gate.host());
       continue;
     }
-    const std::vector<std::string> agents =
-        Only(run, CommonAgents(*cell.cell, *partner->cell), gate.host());
-    const std::vector<std::string>& steps = cell.steps.empty() ? partner->steps : cell.steps;
-    if (agents.empty() || steps.empty()) {
-      parts.Add(convert::CellName(*cell.cell),
+    subject.other = run.Find(OtherOf(gate), cell);
+    if (subject.other == nullptr) continue;
+    subject.agents = Only(run, CommonAgents(*cell.cell, *subject.other->cell), gate.host());
+  }
+  return subjects;
+}
+
+Finding Total(const Parts& parts, const v1::Gate& gate) {
+  if (!parts.empty()) return parts.Total();
+  return Found(GateOutcome::kInvalid, fmt::format("no cell of {} measured {}", StackOf(gate),
+                                                  gate.on().empty() ? "anything" : gate.on()));
+}
+
+Finding JudgeAgainst(const RunView& run, const v1::Gate& gate, const Claim& claim) {
+  Parts parts;
+  for (const Subject& subject : SubjectsOf(run, gate)) {
+    const CellView& cell = *subject.cell;
+    const std::string name = convert::CellName(*cell.cell);
+    if (subject.other == nullptr) {
+      parts.Add(name, Found(GateOutcome::kInvalid,
+                            fmt::format("there is no cell of {} to compare with", OtherOf(gate))));
+      continue;
+    }
+    const std::vector<std::string>& steps = cell.steps.empty() ? subject.other->steps : cell.steps;
+    if (subject.agents.empty() || steps.empty()) {
+      parts.Add(name,
                 Found(GateOutcome::kInvalid,
-                      agents.empty() ? "no host ran both"
-                                     : "no valid trial of " + convert::CellName(*cell.cell)));
+                      subject.agents.empty() ? "no host ran both" : "no valid trial of " + name));
       continue;
     }
     for (const std::string& step : steps) {
       if (!IsOn(gate.on(), cell, step)) continue;
-      parts.Add(PartName(cell, step), JudgeSpeed(run, cell, *partner, step, agents, claim));
+      parts.Add(PartName(cell, step),
+                JudgeSpeed(run, cell, *subject.other, step, subject.agents, claim));
     }
   }
-  if (parts.empty()) {
-    return Found(GateOutcome::kInvalid, fmt::format("no cell of {} measured {}", subject,
-                                                    gate.on().empty() ? "anything" : gate.on()));
-  }
-  return parts.Total();
+  return Total(parts, gate);
 }
 
 Finding JudgeLatencyGate(const RunView& run, const v1::Gate& gate) {
   Parts parts;
-  for (const CellView& cell : run.cells) {
-    if (cell.stack() != gate.latency() || !MayBeOn(gate.on(), cell)) continue;
-    const std::vector<std::string> agents =
-        Only(run, {cell.cell->agent_ids().begin(), cell.cell->agent_ids().end()}, gate.host());
-    const std::vector<std::string>& steps = cell.steps;
-    if (agents.empty() || steps.empty()) {
+  for (const Subject& subject : SubjectsOf(run, gate)) {
+    const CellView& cell = *subject.cell;
+    if (subject.agents.empty() || cell.steps.empty()) {
       parts.Add(convert::CellName(*cell.cell), Found(GateOutcome::kInvalid, "no valid trial"));
       continue;
     }
-    for (const std::string& step : steps) {
+    for (const std::string& step : cell.steps) {
       if (!IsOn(gate.on(), cell, step)) continue;
-      parts.Add(PartName(cell, step), JudgeLatency(gate, cell, step, agents));
+      parts.Add(PartName(cell, step), JudgeLatency(gate, cell, step, subject.agents));
     }
   }
-  if (parts.empty()) {
-    return Found(GateOutcome::kInvalid, fmt::format("no cell of {} measured {}", gate.latency(),
-                                                    gate.on().empty() ? "anything" : gate.on()));
-  }
-  return parts.Total();
+  return Total(parts, gate);
+}
+
+bool IsOfReadBack(const v1::Gate& gate) {
+  return StackOf(gate).empty() && gate.verified() == v1::GATE_VERIFIED_ALL;
 }
 
 Finding JudgeGate(const RunView& run, const v1::Gate& gate) {
   const v1::Playbook& playbook = run.record->plan().playbook();
   if (!gate.faster().empty()) {
-    return JudgeAgainst(run, gate, gate.faster(), gate.than(),
-                        GateClaim(ByOf(gate, playbook), INFINITY));
+    return JudgeAgainst(run, gate, GateClaim(ByOf(gate, playbook), INFINITY));
   }
   if (!gate.not_slower().empty()) {
-    return JudgeAgainst(run, gate, gate.not_slower(), gate.than(),
-                        GateClaim(1 - WithinOf(gate, playbook), INFINITY));
+    return JudgeAgainst(run, gate, GateClaim(1 - WithinOf(gate, playbook), INFINITY));
   }
   if (!gate.same().empty()) {
     const double within = WithinOf(gate, playbook);
-    return JudgeAgainst(run, gate, gate.same(), gate.as(), GateClaim(1 - within, 1 + within));
+    return JudgeAgainst(run, gate, GateClaim(1 - within, 1 + within));
   }
   if (!gate.latency().empty()) return JudgeLatencyGate(run, gate);
-  if (gate.verified() == v1::GATE_VERIFIED_ALL) return JudgeVerified(run, gate.host());
   return Found(GateOutcome::kInvalid, "the gate claims nothing");
 }
 
@@ -382,13 +387,62 @@ std::string GateText(const v1::Gate& gate, const v1::Playbook& playbook) {
   return gate.host().empty() ? text : text + " on host " + gate.host();
 }
 
-void AddGates(const RunView& run, v1::Report& report) {
-  const v1::Playbook& playbook = run.record->plan().playbook();
+void ReadBack::Add(const v1::PlannedCell& cell, const v1::TrialRecord& trial,
+                   const std::string& host) {
+  for (const v1::AssignmentRecord& assignment : trial.assignments()) {
+    if (!host.empty() && assignment.agent_id() != host && assignment.host_name() != host) continue;
+    switch (assignment.result().verified()) {
+      case v1::VERIFY_OUTCOME_MATCHED:
+        ++matched;
+        break;
+      case v1::VERIFY_OUTCOME_MISMATCHED:
+        mismatch = fmt::format("trial {} ({}) on {}: {}", trial.summary().index() + 1,
+                               convert::CellName(cell), assignment.host_name(),
+                               assignment.result().verify_detail());
+        break;
+      case v1::VERIFY_OUTCOME_NOT_ASKED:
+        ++not_asked;
+        break;
+      case v1::VERIFY_OUTCOME_NOT_POSSIBLE:
+        ++not_possible;
+        break;
+      default:
+        ++unknown;
+    }
+  }
+}
+
+Gates::Gates(RunView& run) : run_(run) {
+  for (const v1::Gate& gate : run.record->plan().playbook().gates()) {
+    if (IsOfReadBack(gate)) read_back_.try_emplace(gate.host());
+    for (const Subject& subject : SubjectsOf(run, gate)) {
+      if (subject.agents.empty()) continue;
+      ScopeValues& values = run.Want(*subject.cell, subject.agents);
+      if (IsOfLatency(gate)) values.percentiles.insert(PercentileOf(gate));
+      if (subject.other != nullptr) run.Want(*subject.other, subject.agents);
+    }
+  }
+}
+
+void Gates::Add(const v1::PlannedCell& cell, const v1::TrialRecord& trial,
+                const TrialAssessment& assessment) {
+  for (auto& [host, read_back] : read_back_) {
+    if (!IsAbout(run_, cell, host)) continue;
+    const bool ended = assessment.exclusion != Exclusion::kPending;
+    if (trial.assignments().empty() || !ended) ++read_back.unknown;
+    read_back.Add(cell, trial, host);
+  }
+}
+
+void Gates::AddTo(v1::Report& report) const {
+  const v1::Playbook& playbook = run_.record->plan().playbook();
   for (int i = 0; i < playbook.gates_size(); ++i) {
-    const Finding finding = JudgeGate(run, playbook.gates(i));
+    const v1::Gate& claim = playbook.gates(i);
+    const Finding finding =
+        IsOfReadBack(claim) ? JudgeReadBack(read_back_.at(claim.host())) : JudgeGate(run_, claim);
     v1::GateResult& gate = *report.add_gates();
     gate.set_index(static_cast<std::uint32_t>(i));
-    gate.set_text(GateText(playbook.gates(i), playbook));
+    gate.set_text(GateText(claim, playbook));
     gate.set_outcome(OutcomeName(finding.outcome));
     gate.set_detail(finding.detail);
   }

@@ -14,12 +14,40 @@
 // to judge it on.
 #pragma once
 
+#include <map>
+#include <string>
+
 #include "controller/compare/series.h"
 #include "labrack/v1/control.pb.h"
 
 namespace labrack::compare {
 
-void AddGates(const RunView& run, v1::Report& report);
+// What the trials read back, over all hosts or one.
+struct ReadBack {
+  std::uint32_t matched = 0;
+  std::uint32_t not_asked = 0;
+  std::uint32_t not_possible = 0;
+  std::uint32_t unknown = 0;
+  std::string mismatch;  // the last one
+
+  // Of `host` only (a host or an agent), if it is not empty.
+  void Add(const v1::PlannedCell& cell, const v1::TrialRecord& trial, const std::string& host);
+};
+
+// The gates of one run.
+class Gates {
+ public:
+  // Has the series made that they will ask for, so before the first trial. `run` outlives this.
+  explicit Gates(RunView& run);
+
+  void Add(const v1::PlannedCell& cell, const v1::TrialRecord& trial,
+           const TrialAssessment& assessment);
+  void AddTo(v1::Report& report) const;  // after the last trial
+
+ private:
+  const RunView& run_;
+  std::map<std::string, ReadBack> read_back_;  // by the host that gates are about
+};
 
 // The claim as one would say it: "ufs is faster than ext4 on pages by 1.5x".
 std::string GateText(const v1::Gate& gate, const v1::Playbook& playbook);

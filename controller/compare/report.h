@@ -3,6 +3,8 @@
 // the plan). Everything printed is made from it by controller/report.
 #pragma once
 
+#include <memory>
+
 #include "labrack/v1/control.pb.h"
 
 namespace labrack::compare {
@@ -14,5 +16,30 @@ namespace labrack::compare {
 //
 // A run that has not ended gives a report of what there is, with exit code 8 (the run goes on).
 v1::Report MakeReport(const v1::RunRecord& base, const v1::RunRecord* test);
+
+// For a report of the same trials when the runs' states are others (a run has ended meanwhile,
+// say): all that it takes from the summaries is set anew. `test`: of the second run, if any.
+void SetRuns(const v1::RunSummary& base, const v1::RunSummary* test, v1::Report& report);
+
+// MakeReport trial by trial: each is reduced to what the report needs of it (some numbers a metric
+// and host), so that memory does not grow with the size of results.
+class ReportMaker {
+ public:
+  // Of the records only summary and plan are used. They outlive this.
+  ReportMaker(const v1::RunRecord& base, const v1::RunRecord* test);
+  ~ReportMaker();
+  ReportMaker(const ReportMaker&) = delete;
+  ReportMaker& operator=(const ReportMaker&) = delete;
+
+  // The trials of each run in their order.
+  void AddBase(const v1::TrialRecord& trial);
+  void AddTest(const v1::TrialRecord& trial);
+  v1::Report Make() const;  // after the last trial
+
+ private:
+  struct Digest;
+  std::unique_ptr<Digest> base_;
+  std::unique_ptr<Digest> test_;  // nullptr: one run
+};
 
 }  // namespace labrack::compare

@@ -26,7 +26,7 @@ struct Draft {
 // What all rows of one comparison have in common.
 struct Pairing {
   const CellView* base = nullptr;  // nullptr: nothing to compare with
-  const CellView* test = nullptr;
+  const CellView* test = nullptr;  // nullptr: the rows of the base itself
   std::string base_name;
   Repeats repeats = Repeats::kShared;
   std::vector<std::string> agents = {};
@@ -273,14 +273,16 @@ std::string BaseStack(const v1::RunRecord& run) {
   return run.plan().cells().empty() ? "" : run.plan().cells(0).stack().name();
 }
 
-void AddRows(const RunView& run, v1::Report& report) {
+namespace {
+
+// The base with itself, then each other stack with the base, in the order of their rows.
+void ForEachPairing(const RunView& run, const std::function<void(const Pairing&)>& use) {
   const std::string base_stack = BaseStack(*run.record);
-  std::vector<Draft> drafts;
   for (const CellGroup& group : run.groups) {
     const CellView* base = run.Find(base_stack, run.cells[group.cells.front()]);
     if (base != nullptr) {
       const Pairing pairing{.base = base, .base_name = base_stack, .agents = AgentsOf(*base->cell)};
-      ForEachScope(run, pairing, [&](const Pairing& one) { AddBaseRows(run, one, drafts); });
+      ForEachScope(run, pairing, use);
     }
     for (const std::size_t place : group.cells) {
       const CellView& cell = run.cells[place];
@@ -288,16 +290,56 @@ void AddRows(const RunView& run, v1::Report& report) {
       Pairing pairing{.base = base, .test = &cell, .base_name = base_stack};
       pairing.agents =
           base == nullptr ? AgentsOf(*cell.cell) : CommonAgents(*base->cell, *cell.cell);
-      if (pairing.agents.empty()) continue;
-      ForEachScope(run, pairing, [&](const Pairing& one) { AddComparedRows(run, one, drafts); });
+      if (!pairing.agents.empty()) ForEachScope(run, pairing, use);
     }
   }
+}
+
+Pairing PairingOfRuns(const RunView& base, const CellView& partner, const CellView& cell) {
+  return {.base = &partner,
+          .test = &cell,
+          .base_name = base.record->summary().run_id(),
+          .repeats = Repeats::kApart,
+          .agents = CommonAgents(*partner.cell, *cell.cell)};
+}
+
+}  // namespace
+
+void WantRows(RunView& run) {
+  ForEachPairing(run, [&](const Pairing& pairing) {
+    for (const CellView* cell : {pairing.base, pairing.test}) {
+      if (cell != nullptr) run.Want(*cell, pairing.agents);
+    }
+  });
+}
+
+void WantRows(RunView& base, RunView& test) {
+  for (const CellView& cell : test.cells) {
+    const CellView* partner = base.Find(cell.stack(), cell);
+    if (partner == nullptr) continue;
+    const Pairing pairing = PairingOfRuns(base, *partner, cell);
+    if (pairing.agents.empty()) continue;
+    ForEachScope(test, pairing, [&](const Pairing& one) {
+      base.Want(*one.base, one.agents);
+      test.Want(*one.test, one.agents);
+    });
+  }
+}
+
+void AddRows(const RunView& run, v1::Report& report) {
+  std::vector<Draft> drafts;
+  ForEachPairing(run, [&](const Pairing& pairing) {
+    if (pairing.test == nullptr) {
+      AddBaseRows(run, pairing, drafts);
+    } else {
+      AddComparedRows(run, pairing, drafts);
+    }
+  });
   Finish(std::move(drafts), report);
 }
 
 void AddRows(const RunView& base, const RunView& test, v1::Report& report) {
   std::vector<Draft> drafts;
-  const std::string& base_name = base.record->summary().run_id();
   for (const CellView& cell : test.cells) {
     const CellView* partner = base.Find(cell.stack(), cell);
     if (partner == nullptr) {
@@ -309,9 +351,7 @@ void AddRows(const RunView& base, const RunView& test, v1::Report& report) {
       Skip(cell, "different", "not the same cell: " + difference, report);
       continue;
     }
-    Pairing pairing{
-        .base = partner, .test = &cell, .base_name = base_name, .repeats = Repeats::kApart};
-    pairing.agents = CommonAgents(*partner->cell, *cell.cell);
+    const Pairing pairing = PairingOfRuns(base, *partner, cell);
     NoteHostsLeftOut(*test.record, pairing, report);
     if (pairing.agents.empty()) continue;
     ForEachScope(test, pairing, [&](const Pairing& one) { AddComparedRows(test, one, drafts); });

@@ -17,6 +17,10 @@ constexpr std::size_t kHostRowHostsMax = 64;
 // (others may be skipped or excluded).
 std::string BaseStack(const v1::RunRecord& run);
 
+// Has the series made that AddRows will ask for; before the first trial.
+void WantRows(RunView& run);
+void WantRows(RunView& base, RunView& test);
+
 // Within one run: a row of the base for each metric, then one for each other stack. Appends rows
 // over all hosts first, then those of single hosts (only with several), and sets tests_count.
 void AddRows(const RunView& run, v1::Report& report);

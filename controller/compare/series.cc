@@ -2,10 +2,13 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
+#include <string_view>
 
 #include <fmt/format.h>
 
 #include "proto/convert/convert.h"
+#include "storage/base/check.h"
 
 namespace labrack::compare {
 namespace {
@@ -61,15 +64,11 @@ std::optional<Work> WorkOf(const v1::StepResult& step) {
   return std::nullopt;
 }
 
-// The parts of `agents` in a step of a trial.
-std::vector<HostStep> HostsIn(const ValidTrial& trial, const std::string& step,
-                              const std::vector<std::string>& agents) {
+// The scope's part of a step.
+std::vector<HostStep> HostsIn(const StepHosts& step, const Scope& scope) {
   std::vector<HostStep> hosts;
-  const auto found = std::ranges::find(trial.steps, step, &StepHosts::step);
-  if (found == trial.steps.end()) return hosts;
-  for (const HostStep& host : found->hosts) {
-    const bool wanted = agents.empty() || std::ranges::find(agents, host.agent_id) != agents.end();
-    if (wanted) hosts.push_back(host);
+  for (const HostStep& host : step.hosts) {
+    if (scope.empty() || std::ranges::binary_search(scope, host.agent_id)) hosts.push_back(host);
   }
   return hosts;
 }
@@ -112,86 +111,128 @@ std::optional<double> PercentileOf(const std::vector<HostStep>& hosts, const std
 
 std::string PercentileName(double percentile) { return fmt::format("p{:g}", percentile * 100); }
 
-// Collects one metric over trials.
-class Collector {
- public:
-  Collector(std::string step, Metric metric) {
-    series_.step = std::move(step);
-    series_.metric = std::move(metric);
-  }
-  void Add(std::uint32_t repeat, std::optional<double> value, const std::string& why_missing) {
-    if (value && std::isfinite(*value) && *value > 0) {
-      series_.series.push_back({repeat, *value});
-      return;
-    }
-    ++series_.missing;
-    if (series_.why_missing.empty()) {
-      series_.why_missing = value ? "the value is not positive, so there is no ratio" : why_missing;
-    }
-  }
-  void AddDone(const FleetRates& rates) {
-    series_.first_done.push_back(rates.first_done);
-    series_.last_done.push_back(rates.last_done);
-  }
-  MetricSeries Take() { return std::move(series_); }
-
- private:
-  MetricSeries series_;
-};
-
-MetricSeries OnePrimary(const CellView& cell, const std::string& step,
-                        const std::vector<std::string>& agents) {
-  const Spread spread = SpreadOf(cell.cell->workload());
-  std::optional<Collector> collector;
-  for (const ValidTrial& trial : cell.valid) {
-    const std::vector<HostStep> hosts = HostsIn(trial, step, agents);
-    if (hosts.empty()) continue;
-    const v1::StepResult& result = *hosts.front().result;
-    if (!collector) collector.emplace(step, PrimaryMetric(result, agents.size() > 1));
-    const std::uint32_t repeat = trial.trial->summary().repeat();
-    if (const std::optional<Work> work = WorkOf(result); work) {
-      const FleetRates rates = RateFleet(hosts, *work, spread);
-      collector->Add(repeat, rates.common, "a host has no value");
-      if (hosts.size() > 1) collector->AddDone(rates);
-    } else {
-      collector->Add(repeat, PrimaryValue(hosts), "a host has no value");
-    }
-  }
-  return collector ? collector->Take() : MetricSeries();
+const std::string& FewSamples() {
+  static const std::string text = fmt::format("fewer than {} samples above it", kSamplesAboveMin);
+  return text;
 }
 
-MetricSeries OneLatency(const CellView& cell, const std::string& step,
-                        const std::vector<std::string>& agents, const std::string& operation,
-                        double percentile) {
-  std::string name = PercentileName(percentile);
-  if (!operation.empty()) name += " " + operation;
-  Collector collector(
-      step, {.kind = MetricKind::kLatency, .name = name, .unit = "ns", .lower_is_better = true});
-  for (const ValidTrial& trial : cell.valid) {
-    const std::vector<HostStep> hosts = HostsIn(trial, step, agents);
-    if (hosts.empty()) continue;
-    collector.Add(trial.trial->summary().repeat(), PercentileOf(hosts, operation, percentile),
-                  fmt::format("fewer than {} samples above it", kSamplesAboveMin));
-  }
-  return collector.Take();
+Metric LatencyMetric(double percentile, const std::string& operation) {
+  return {.kind = MetricKind::kLatency,
+          .name = PercentileName(percentile) + (operation.empty() ? "" : " " + operation),
+          .unit = "ns",
+          .lower_is_better = true};
 }
 
-MetricSeries OneFigure(const CellView& cell, const std::string& step,
-                       const std::vector<std::string>& agents, const v1::Figure& figure) {
-  Collector collector(step, {.kind = MetricKind::kFigure,
-                             .name = figure.name() + (agents.size() > 1 ? ", median host" : ""),
-                             .unit = figure.unit(),
-                             .lower_is_better = figure.lower_is_better()});
-  for (const ValidTrial& trial : cell.valid) {
-    const std::vector<HostStep> hosts = HostsIn(trial, step, agents);
-    if (hosts.empty()) continue;
-    collector.Add(trial.trial->summary().repeat(), FigureOf(hosts, figure.name()),
-                  "a host has no such figure");
-  }
-  return collector.Take();
+Metric FigureMetric(const v1::Figure& figure, bool several_hosts) {
+  return {.kind = MetricKind::kFigure,
+          .name = figure.name() + (several_hosts ? ", median host" : ""),
+          .unit = figure.unit(),
+          .lower_is_better = figure.lower_is_better()};
 }
+
+void AddValue(MetricSeries& metric, std::uint32_t repeat, std::optional<double> value,
+              std::string_view why_missing) {
+  if (value && std::isfinite(*value) && *value > 0) {
+    metric.series.push_back({repeat, *value});
+    return;
+  }
+  ++metric.missing;
+  if (metric.why_missing.empty()) {
+    if (value) why_missing = "the value is not positive, so there is no ratio";
+    metric.why_missing = why_missing;
+  }
+}
+
+// A metric that the trials before, `missing` of them, did not have.
+MetricSeries NewSeries(const std::string& step, Metric metric, std::uint32_t missing,
+                       std::string_view why_missing) {
+  MetricSeries series{.step = step, .metric = std::move(metric), .missing = missing};
+  if (missing > 0) series.why_missing = why_missing;
+  return series;
+}
+
+constexpr std::string_view kNoSuchFigure = "a host has no such figure";
 
 }  // namespace
+
+Scope ScopeOf(std::vector<std::string> agents) {
+  std::ranges::sort(agents);
+  return agents;
+}
+
+StepValues::StepValues(std::string step, bool several_hosts, const std::set<double>& percentiles)
+    : step_(std::move(step)), several_hosts_(several_hosts) {
+  for (const double percentile : percentiles) {
+    percentiles_.emplace(percentile, NewSeries(step_, LatencyMetric(percentile, ""), 0, ""));
+  }
+}
+
+void StepValues::Add(std::uint32_t repeat, const std::vector<HostStep>& hosts, Spread spread) {
+  const v1::StepResult& first = *hosts.front().result;
+  if (trials_ == 0) primary_ = NewSeries(step_, PrimaryMetric(first, several_hosts_), 0, "");
+  if (const std::optional<Work> work = WorkOf(first); work) {
+    const FleetRates rates = RateFleet(hosts, *work, spread);
+    AddValue(primary_, repeat, rates.common, "a host has no value");
+    if (hosts.size() > 1) {
+      primary_.first_done.push_back(rates.first_done);
+      primary_.last_done.push_back(rates.last_done);
+    }
+  } else {
+    AddValue(primary_, repeat, PrimaryValue(hosts), "a host has no value");
+  }
+  for (const HostStep& host : hosts) {
+    figure_is_primary_ = host.result->primary() == v1::PRIMARY_METRIC_FIGURE;
+    for (const v1::OperationResult& operation : host.result->operations()) {
+      if (!IsCounted(*host.result, operation.operation())) continue;
+      if (latency_places_.try_emplace(operation.operation(), latencies_.size()).second) {
+        latencies_.push_back(NewSeries(
+            step_, LatencyMetric(kPercentileShown, operation.operation()), trials_, FewSamples()));
+      }
+    }
+    for (const v1::Figure& figure : host.result->figures()) {
+      if (figure_places_.try_emplace(figure.name(), figures_.size()).second) {
+        figures_.push_back(
+            NewSeries(step_, FigureMetric(figure, several_hosts_), trials_, kNoSuchFigure));
+      }
+    }
+  }
+  for (const auto& [operation, place] : latency_places_) {
+    AddValue(latencies_[place], repeat, PercentileOf(hosts, operation, kPercentileShown),
+             FewSamples());
+  }
+  for (const auto& [name, place] : figure_places_) {
+    AddValue(figures_[place], repeat, FigureOf(hosts, name), kNoSuchFigure);
+  }
+  for (auto& [percentile, series] : percentiles_) {
+    AddValue(series, repeat, PercentileOf(hosts, "", percentile), FewSamples());
+  }
+  ++trials_;
+}
+
+void StepValues::AppendTo(std::vector<MetricSeries>& all, bool of_fio) const {
+  all.push_back(primary_);
+  for (const MetricSeries& latency : latencies_) {
+    if (!latency.series.empty()) all.push_back(latency);
+  }
+  for (std::size_t i = figure_is_primary_ ? 1 : 0; i < figures_.size(); ++i) {
+    if (of_fio && figures_[i].metric.unit == "%") continue;
+    all.push_back(figures_[i]);
+  }
+}
+
+void CellView::Add(const v1::TrialRecord& trial) {
+  ++valid;
+  const Spread spread = SpreadOf(cell->workload());
+  for (const StepHosts& step : StepsOfTrial(trial)) {
+    if (std::ranges::find(steps, step.step) == steps.end()) steps.push_back(step.step);
+    for (auto& [scope, values] : scopes) {
+      const std::vector<HostStep> hosts = HostsIn(step, scope);
+      if (hosts.empty()) continue;
+      values.steps.try_emplace(step.step, step.step, scope.size() > 1, values.percentiles)
+          .first->second.Add(trial.summary().repeat(), hosts, spread);
+    }
+  }
+}
 
 Spread SpreadOf(const v1::Workload& workload) {
   if (workload.has_copy() && workload.copy().sync()) return Spread::kEven;
@@ -207,39 +248,31 @@ const CellView* RunView::Find(const std::string& stack, const CellView& like) co
   return found == places.end() ? nullptr : &cells[found->second];
 }
 
-RunView ViewRun(const v1::RunRecord& run) {
-  RunView view{.record = &run, .cells = {}, .trials = {}, .groups = {}, .places = {}};
-  std::map<std::uint32_t, std::size_t> by_index;
+CellView* RunView::CellOf(const v1::TrialRecord& trial) {
+  const auto found = by_index.find(trial.summary().cell());
+  return found == by_index.end() ? nullptr : &cells[found->second];
+}
+
+ScopeValues& RunView::Want(const CellView& cell, const std::vector<std::string>& agents) {
+  return cells[static_cast<std::size_t>(&cell - cells.data())].scopes[ScopeOf(agents)];
+}
+
+RunView::RunView(const v1::RunRecord& run) : record(&run) {
   std::map<CellKey, std::size_t> group_of;
   for (const v1::PlannedCell& planned : run.plan().cells()) {
-    const std::size_t place = view.cells.size();
+    const std::size_t place = cells.size();
     by_index.try_emplace(planned.index(), place);
-    const CellView& cell = view.cells.emplace_back(&planned);
+    CellView& cell = cells.emplace_back();
+    cell.cell = &planned;
     // A plan has each name once; of a record that does not, the first counts.
-    if (!view.places.try_emplace({cell.stack(), cell.workload(), cell.parameters()}, place)
-             .second) {
+    if (!places.try_emplace({cell.stack(), cell.workload(), cell.parameters()}, place).second) {
       continue;
     }
     const auto [group, is_new] =
-        group_of.try_emplace({"", cell.workload(), cell.parameters()}, view.groups.size());
-    if (is_new) view.groups.emplace_back();
-    view.groups[group->second].cells.push_back(place);
+        group_of.try_emplace({"", cell.workload(), cell.parameters()}, groups.size());
+    if (is_new) groups.emplace_back();
+    groups[group->second].cells.push_back(place);
   }
-  for (const v1::TrialRecord& trial : run.trials()) {
-    const auto place = by_index.find(trial.summary().cell());
-    if (place == by_index.end()) continue;
-    CellView& cell = view.cells[place->second];
-    view.trials.push_back(
-        {.trial = &trial, .cell = cell.cell, .assessment = AssessTrial(*cell.cell, trial)});
-    if (!view.trials.back().assessment.valid()) continue;
-    cell.valid.push_back({.trial = &trial, .steps = StepsOfTrial(trial)});
-    for (const StepHosts& step : cell.valid.back().steps) {
-      if (std::ranges::find(cell.steps, step.step) == cell.steps.end()) {
-        cell.steps.push_back(step.step);
-      }
-    }
-  }
-  return view;
 }
 
 std::string WorkloadName(const CellView& cell, const std::string& step) {
@@ -264,47 +297,32 @@ std::string WhyNotJudged(const MetricSeries& base, const std::string& base_name,
   return "";
 }
 
+namespace {
+
+const ScopeValues& ValuesOf(const CellView& cell, const std::vector<std::string>& agents) {
+  const auto found = cell.scopes.find(ScopeOf(agents));
+  LABRACK_CHECK(found != cell.scopes.end());
+  return found->second;
+}
+
+}  // namespace
+
 std::vector<MetricSeries> SeriesOf(const CellView& cell, const std::vector<std::string>& agents) {
+  const ScopeValues& values = ValuesOf(cell, agents);
   std::vector<MetricSeries> all;
   for (const std::string& step : cell.steps) {
-    MetricSeries primary = OnePrimary(cell, step, agents);
-    if (primary.series.empty() && primary.missing == 0) continue;
-    all.push_back(std::move(primary));
-
-    std::vector<std::string> operations;
-    std::vector<v1::Figure> figures;
-    bool figure_is_primary = false;
-    for (const ValidTrial& trial : cell.valid) {
-      for (const HostStep& host : HostsIn(trial, step, agents)) {
-        figure_is_primary = host.result->primary() == v1::PRIMARY_METRIC_FIGURE;
-        for (const v1::OperationResult& operation : host.result->operations()) {
-          if (!IsCounted(*host.result, operation.operation())) continue;
-          if (std::ranges::find(operations, operation.operation()) == operations.end()) {
-            operations.push_back(operation.operation());
-          }
-        }
-        for (const v1::Figure& figure : host.result->figures()) {
-          const auto same = [&](const v1::Figure& other) { return other.name() == figure.name(); };
-          if (std::ranges::none_of(figures, same)) figures.push_back(figure);
-        }
-      }
-    }
-    for (const std::string& operation : operations) {
-      MetricSeries latency = OneLatency(cell, step, agents, operation, kPercentileShown);
-      if (!latency.series.empty()) all.push_back(std::move(latency));
-    }
-    for (std::size_t i = figure_is_primary ? 1 : 0; i < figures.size(); ++i) {
-      // fio's CPU shares explain a result and are none themselves.
-      if (cell.cell->workload().has_fio() && figures[i].unit() == "%") continue;
-      all.push_back(OneFigure(cell, step, agents, figures[i]));
-    }
+    const auto found = values.steps.find(step);
+    if (found != values.steps.end()) found->second.AppendTo(all, cell.cell->workload().has_fio());
   }
   return all;
 }
 
 MetricSeries LatencySeries(const CellView& cell, const std::string& step,
                            const std::vector<std::string>& agents, double percentile) {
-  return OneLatency(cell, step, agents, "", percentile);
+  const ScopeValues& values = ValuesOf(cell, agents);
+  const auto found = values.steps.find(step);
+  if (found != values.steps.end()) return found->second.Percentile(percentile);
+  return NewSeries(step, LatencyMetric(percentile, ""), 0, "");
 }
 
 std::vector<std::string> CommonAgents(const v1::PlannedCell& a, const v1::PlannedCell& b) {

@@ -20,10 +20,35 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
+struct TrialView {
+  const v1::TrialRecord* trial;
+  const v1::PlannedCell* cell;
+  compare::TrialAssessment assessment;
+};
+
+struct RunView {
+  const v1::RunRecord* record;
+  std::vector<TrialView> trials;  // in the order of execution
+};
+
+RunView ViewRun(const v1::RunRecord& run) {
+  std::map<std::uint32_t, const v1::PlannedCell*> cells;
+  for (const v1::PlannedCell& cell : run.plan().cells()) cells.try_emplace(cell.index(), &cell);
+  RunView view{.record = &run, .trials = {}};
+  for (const v1::TrialRecord& trial : run.trials()) {
+    const auto cell = cells.find(trial.summary().cell());
+    if (cell == cells.end()) continue;
+    view.trials.push_back({.trial = &trial,
+                           .cell = cell->second,
+                           .assessment = compare::AssessTrial(*cell->second, trial)});
+  }
+  return view;
+}
+
 // One step of one host of one trial, with all that a row needs.
 struct StepRow {
   const v1::RunRecord* run;
-  const compare::TrialView* trial;
+  const TrialView* trial;
   const v1::AssignmentRecord* assignment;
   const v1::StepResult* step;
 
@@ -34,8 +59,8 @@ struct StepRow {
   double seconds() const { return static_cast<double>(measured_ns()) * 1e-9; }
 };
 
-void ForEachStep(const compare::RunView& view, const std::function<void(const StepRow&)>& use) {
-  for (const compare::TrialView& trial : view.trials) {
+void ForEachStep(const RunView& view, const std::function<void(const StepRow&)>& use) {
+  for (const TrialView& trial : view.trials) {
     for (const v1::AssignmentRecord& assignment : trial.trial->assignments()) {
       for (const v1::StepResult& step : assignment.result().steps()) {
         use({view.record, &trial, &assignment, &step});
@@ -156,7 +181,7 @@ std::string Labels(const StepRow& row, const std::string& operation, const std::
 // goes on, the first step's begin at its creation), and the others at their distance from it.
 class WallTimes {
  public:
-  explicit WallTimes(const compare::RunView& view) {
+  explicit WallTimes(const RunView& view) {
     std::int64_t first = INT64_MAX;
     std::int64_t last = INT64_MIN;
     ForEachStep(view, [&](const StepRow& row) {
@@ -193,8 +218,8 @@ std::string FamilyHead(const Family& family) {
 
 using CountOf = std::function<std::uint64_t(const v1::OperationResult&)>;
 
-std::string CounterFamily(const compare::RunView& view, const WallTimes& times,
-                          const Family& family, const CountOf& count) {
+std::string CounterFamily(const RunView& view, const WallTimes& times, const Family& family,
+                          const CountOf& count) {
   std::string samples;
   ForEachStep(view, [&](const StepRow& row) {
     for (const v1::OperationResult& operation : row.step->operations()) {
@@ -206,7 +231,7 @@ std::string CounterFamily(const compare::RunView& view, const WallTimes& times,
   return samples.empty() ? "" : FamilyHead(family) + samples;
 }
 
-std::string LatencyFamily(const compare::RunView& view, const WallTimes& times) {
+std::string LatencyFamily(const RunView& view, const WallTimes& times) {
   const Family family{"labrack_result_latency_seconds", "summary", "seconds",
                       "Latency of operations; a quantile needs 10 samples above it."};
   constexpr std::array<std::pair<double, const char*>, 3> kQuantiles{
@@ -234,7 +259,7 @@ std::string LatencyFamily(const compare::RunView& view, const WallTimes& times) 
   return samples.empty() ? "" : FamilyHead(family) + samples;
 }
 
-std::string GaugeFamily(const compare::RunView& view, const WallTimes& times, const Family& family,
+std::string GaugeFamily(const RunView& view, const WallTimes& times, const Family& family,
                         const std::function<double(const StepRow&)>& value) {
   std::string samples;
   ForEachStep(view, [&](const StepRow& row) {
@@ -244,7 +269,7 @@ std::string GaugeFamily(const compare::RunView& view, const WallTimes& times, co
   return samples.empty() ? "" : FamilyHead(family) + samples;
 }
 
-std::string FigureFamily(const compare::RunView& view, const WallTimes& times) {
+std::string FigureFamily(const RunView& view, const WallTimes& times) {
   const Family family{"labrack_result_figure", "gauge", "",
                       "Named figures of commands and jobs, in their own units."};
   std::string samples;
@@ -392,7 +417,7 @@ std::string FormatCsv(const v1::RunRecord& run) {
                               "p99_ns",       "p999_ns",
                               "max_ns",       "figure",
                               "figure_value", "figure_unit"});
-  const compare::RunView view = compare::ViewRun(run);
+  const RunView view = ViewRun(run);
   ForEachStep(view, [&](const StepRow& row) {
     const auto add = [&](const std::vector<std::string>& operation,
                          const std::vector<std::string>& figure) {
@@ -414,7 +439,7 @@ std::string FormatCsv(const v1::RunRecord& run) {
 }
 
 std::string FormatOpenMetrics(const v1::RunRecord& run) {
-  const compare::RunView view = compare::ViewRun(run);
+  const RunView view = ViewRun(run);
   const WallTimes times(view);
   std::string text;
   text += CounterFamily(
@@ -437,7 +462,7 @@ std::string FormatOpenMetrics(const v1::RunRecord& run) {
 }
 
 std::string FormatFioJson(const v1::RunRecord& run) {
-  const compare::RunView view = compare::ViewRun(run);
+  const RunView view = ViewRun(run);
   Json json = Json::object();
   json["fio version"] = "labrack-export-1";
   json["timestamp"] = run.summary().ended_wall_ns() / 1'000'000'000;
