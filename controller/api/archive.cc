@@ -36,9 +36,16 @@ Result<v1::ListRunsReply> Archive::ListRuns(std::uint32_t limit) {
   return reader_ ? AnswerListRuns(*reader_, limit) : v1::ListRunsReply();
 }
 
-Result<v1::RunRecord> Archive::ShowRun(const std::string& run_id) {
+Result<v1::RunRecord> Archive::ShowRun(const std::string& run_id, v1::RecordLevel level) {
   if (!reader_) return std::unexpected(NoSuchRun(run_id));
-  return reader_->Run(run_id);
+  v1::ShowRunRequest request;
+  request.set_run_id(run_id);
+  request.set_level(level);
+  return AnswerShowRun(*reader_, request);
+}
+
+Result<v1::RunRecord> Archive::FetchRun(const std::string& run_id) {
+  return ShowRun(run_id, v1::RECORD_LEVEL_RESULTS);
 }
 
 Result<v1::Report> Archive::Compare(const std::string& base_run, const std::string& test_run) {

@@ -29,7 +29,8 @@ class Archive {
   Result<bool> IsHeld() const;
   // As the control port answers (control.proto).
   Result<v1::ListRunsReply> ListRuns(std::uint32_t limit);
-  Result<v1::RunRecord> ShowRun(const std::string& run_id);
+  Result<v1::RunRecord> ShowRun(const std::string& run_id, v1::RecordLevel level);
+  Result<v1::RunRecord> FetchRun(const std::string& run_id);  // with all results, in memory
   Result<v1::Report> Compare(const std::string& base_run, const std::string& test_run);
 
  private:

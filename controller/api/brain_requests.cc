@@ -12,7 +12,7 @@ namespace labrack::api {
 namespace {
 
 void ShowEnded(catalog::Reader& reader, const std::string& run_id, Watcher& watcher) {
-  Result<v1::RunRecord> record = reader.Run(run_id);
+  Result<v1::RunRecord> record = reader.Run(run_id, catalog::Level::kSummary);
   if (!record) {
     watcher.End(convert::ToStatus(record.error()));
     return;
@@ -66,7 +66,7 @@ bool Brain::AnswerExisting(const std::string& key, Call<v1::SubmitReply>& call) 
   // Its row may be part of this very batch, so the answer waits for the commit.
   after_commit_.emplace_back([this, run_id, call = std::move(call)]() mutable {
     parts_.jobs->Post([run_id, call = std::move(call)](catalog::Reader& reader) mutable {
-      Result<v1::RunRecord> record = reader.Run(run_id);
+      Result<v1::RunRecord> record = reader.Run(run_id, catalog::Level::kPlan);
       if (!record) {
         call.Fail(record.error());
         return;
@@ -137,7 +137,7 @@ void Brain::Cancel(const v1::CancelRequest& request, const std::string& who,
     return;
   }
   parts_.jobs->Post([run_id, call = std::move(call)](catalog::Reader& reader) mutable {
-    Result<v1::RunRecord> record = reader.Run(run_id);
+    Result<v1::RunRecord> record = reader.Run(run_id, catalog::Level::kSummary);
     if (!record) {
       call.Fail(record.error());
       return;

@@ -87,10 +87,9 @@ grpc::ServerUnaryReactor* ControlService::ShowRun(grpc::CallbackServerContext* c
                                                   v1::RunRecord* reply) {
   grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
   Call call(reactor, reply);
-  jobs_->Post(
-      [run_id = request->run_id(), call = std::move(call)](catalog::Reader& reader) mutable {
-        Answer(std::move(call), reader.Run(run_id));
-      });
+  jobs_->Post([request = *request, call = std::move(call)](catalog::Reader& reader) mutable {
+    Answer(std::move(call), AnswerShowRun(reader, request));
+  });
   return reactor;
 }
 

@@ -86,7 +86,7 @@ Result<std::string> RunsJson(Jobs* jobs) {
 Result<std::string> RunJson(Jobs* jobs, const std::string& id) {
   auto answer = Ask<Result<v1::RunRecord>>(
       [jobs](Jobs::Queue::Task job) { return jobs->Post(std::move(job)); },
-      [id](catalog::Reader& reader) { return reader.Run(id); });
+      [id](catalog::Reader& reader) { return reader.Run(id, catalog::Level::kAssignments); });
   if (!answer) return std::unexpected(answer.error());
   if (!*answer) return std::unexpected(answer->error());
   return Json(**answer);

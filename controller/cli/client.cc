@@ -13,7 +13,7 @@ namespace labrack::cli {
 namespace {
 
 constexpr const char* kDefaultPort = "7480";
-// Records of large runs are larger than gRPC's 4 MiB.
+// A page with the results of many hosts, or a large plan, is larger than gRPC's 4 MiB.
 constexpr int kMessageBytesMax = 512 << 20;
 
 std::string WithPort(const std::string& address) {
@@ -100,12 +100,35 @@ Result<v1::ListRunsReply> Client::ListRuns(std::uint32_t limit) {
   });
 }
 
-Result<v1::RunRecord> Client::ShowRun(const std::string& run_id) {
+Result<v1::RunRecord> Client::ShowRun(const std::string& run_id, v1::RecordLevel level) {
   v1::ShowRunRequest request;
   request.set_run_id(run_id);
+  request.set_level(level);
   return Invoke<v1::RunRecord>(*this, *channel_, [&](auto& context, auto& reply) {
     return stub_->ShowRun(&context, request, &reply);
   });
+}
+
+Result<v1::RunRecord> Client::FetchRun(const std::string& run_id) {
+  v1::ShowRunRequest request;
+  request.set_run_id(run_id);
+  request.set_level(v1::RECORD_LEVEL_RESULTS);
+  request.set_page_bytes(kPageBytes);
+  v1::RunRecord run;
+  for (;;) {
+    Result<v1::RunRecord> page = Invoke<v1::RunRecord>(
+        *this, *channel_,
+        [&](auto& context, auto& reply) { return stub_->ShowRun(&context, request, &reply); });
+    if (!page) return page;
+    const int trials = page->trials_size();
+    if (request.first_trial() == 0) {
+      run.Swap(&*page);
+    } else {
+      for (v1::TrialRecord& trial : *page->mutable_trials()) run.add_trials()->Swap(&trial);
+    }
+    request.set_first_trial(static_cast<std::uint32_t>(run.trials_size()));
+    if (trials == 0 || request.first_trial() >= run.summary().trials_total()) return run;
+  }
 }
 
 Result<v1::CancelReply> Client::Cancel(const std::string& run_id, const std::string& reason) {

@@ -2,6 +2,7 @@
 // refuses comes back as the Error that it was there (proto/convert).
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <string>
 
@@ -17,6 +18,9 @@ constexpr Nanoseconds kCallLimit = std::chrono::seconds(60);
 // How long a controller is tried to be reached.
 constexpr Nanoseconds kConnectLimit = std::chrono::seconds(5);
 
+// Pages of a run with results; each may be larger by one trial of all its hosts.
+constexpr std::uint64_t kPageBytes = 16 << 20;
+
 class Client {
  public:
   // `address` is HOST:PORT, or HOST for the default port. Connects lazily.
@@ -27,7 +31,10 @@ class Client {
   Result<v1::PlanReply> Plan(const v1::PlanRequest& request);
   Result<v1::SubmitReply> Submit(const v1::SubmitRequest& request);
   Result<v1::ListRunsReply> ListRuns(std::uint32_t limit);
-  Result<v1::RunRecord> ShowRun(const std::string& run_id);
+  // Up to `level`, without results.
+  Result<v1::RunRecord> ShowRun(const std::string& run_id, v1::RecordLevel level);
+  // With all results, which come page by page: no message is as large as a large run.
+  Result<v1::RunRecord> FetchRun(const std::string& run_id);
   Result<v1::CancelReply> Cancel(const std::string& run_id, const std::string& reason);
   Result<v1::Report> Compare(const std::string& base_run, const std::string& test_run);
   Result<v1::HostsReply> Hosts();

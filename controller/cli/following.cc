@@ -33,7 +33,8 @@ Error NotFollowed(const std::string& run, report::Unfinished unfinished) {
 
 // Where there is no controller: a run that has ended, told at once.
 ExitCode LookBack(const Call& call, Records& records, const Onlooking& onlooking) {
-  Result<v1::RunRecord> record = records.ShowRun(call.arguments.Operand(0));
+  Result<v1::RunRecord> record =
+      records.ShowRun(call.arguments.Operand(0), v1::RECORD_LEVEL_SUMMARY);
   if (!record) return FailWith(call, record.error());
   const v1::RunSummary summary = record->summary();
   if (!HasEnded(summary.state())) {

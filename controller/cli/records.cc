@@ -129,9 +129,16 @@ Result<v1::ListRunsReply> Records::ListRuns(std::uint32_t limit) {
   return runs;
 }
 
-Result<v1::RunRecord> Records::ShowRun(const std::string& run_id) {
+Result<v1::RunRecord> Records::ShowRun(const std::string& run_id, v1::RecordLevel level) {
   Result<v1::RunRecord> run =
-      Ask<v1::RunRecord>([&](auto& records) { return records.ShowRun(run_id); });
+      Ask<v1::RunRecord>([&](auto& records) { return records.ShowRun(run_id, level); });
+  if (run) Mark(*run->mutable_summary());
+  return run;
+}
+
+Result<v1::RunRecord> Records::FetchRun(const std::string& run_id) {
+  Result<v1::RunRecord> run =
+      Ask<v1::RunRecord>([&](auto& records) { return records.FetchRun(run_id); });
   if (run) Mark(*run->mutable_summary());
   return run;
 }

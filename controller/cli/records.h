@@ -36,7 +36,8 @@ class Records {
   // A run that has not ended and that nobody carries on says so in its reason; a report of one is
   // invalid (5).
   Result<v1::ListRunsReply> ListRuns(std::uint32_t limit);
-  Result<v1::RunRecord> ShowRun(const std::string& run_id);
+  Result<v1::RunRecord> ShowRun(const std::string& run_id, v1::RecordLevel level);
+  Result<v1::RunRecord> FetchRun(const std::string& run_id);  // with all results
   Result<v1::Report> Compare(const std::string& base_run, const std::string& test_run);
   // What the runs of the last answer are that have not ended.
   report::Unfinished unfinished() const { return unfinished_; }

@@ -17,7 +17,7 @@ std::string Form(const std::string& as, const v1::RunRecord& run) {
 ExitCode Export(const Call& call) {
   Result<Records> records = Records::Open(call);
   if (!records) return FailWith(call, records.error(), ExitCode::kLabFailed);
-  const Result<v1::RunRecord> run = records->ShowRun(call.arguments.Operand(0));
+  const Result<v1::RunRecord> run = records->FetchRun(call.arguments.Operand(0));
   if (!run) return FailWith(call, run.error());
   const std::string text = Form(call.arguments.Text("as").value_or("json"), *run);
   const std::optional<std::string> path = call.arguments.Text("output");

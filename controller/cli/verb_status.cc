@@ -10,10 +10,11 @@ namespace {
 ExitCode Status(const Call& call) {
   Result<Records> records = Records::Open(call);
   if (!records) return FailWith(call, records.error(), ExitCode::kLabFailed);
-  const Result<v1::RunRecord> run = records->ShowRun(call.arguments.Operand(0));
+  const bool json = call.arguments.Flag("json");
+  const Result<v1::RunRecord> run = records->ShowRun(
+      call.arguments.Operand(0), json ? v1::RECORD_LEVEL_ASSIGNMENTS : v1::RECORD_LEVEL_SUMMARY);
   if (!run) return FailWith(call, run.error());
-  WriteOut(call.arguments.Flag("json") ? report::FormatRunJson(*run)
-                                       : report::FormatStatus(*run, records->unfinished()));
+  WriteOut(json ? report::FormatRunJson(*run) : report::FormatStatus(*run, records->unfinished()));
   return ExitCode::kPassed;
 }
 

@@ -5,7 +5,7 @@
 //   /healthz           200 "ok", or 503 with the reason
 //   /sd                http_sd: where the agents' and this exporter are
 //   /api/v1/runs       the newest runs, as ListRunsReply in JSON
-//   /api/v1/runs/ID    one run with all its results, as RunRecord in JSON
+//   /api/v1/runs/ID    one run without results, as RunRecord in JSON
 #pragma once
 
 #include <cstdint>

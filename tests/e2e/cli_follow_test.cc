@@ -1,7 +1,9 @@
 // Goal: a verdict that the controller has made reaches the exit code even where its table does not,
-// and a run that was cancelled is waited for as long as somebody cleans up, no longer and no less.
+// a run that was cancelled is waited for as long as somebody cleans up, no longer and no less, and
+// no verb asks for more of a run than one message holds.
 // Method: a controller that answers by script, on a free port; the binary `labrack` as a process,
 // and Follow() in this one.
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <mutex>
@@ -32,6 +34,7 @@ static_assert(kUndoGrace == session::kUndoGrace);
 static_assert(CleanUpLimit(10min) >= 2 * 10min, "a tear-down, and the undoing of one that hangs");
 
 constexpr const char* kRun = "r-000001";
+constexpr std::uint32_t kTrials = 5;
 
 class ScriptedController final : public v1::Control::Service {
  public:
@@ -81,6 +84,26 @@ class ScriptedController final : public v1::Control::Service {
   }
   grpc::Status Compare(grpc::ServerContext*, const v1::CompareRequest*, v1::Report*) override {
     return convert::ToStatus(Error(Errc::kExhausted, "the report is too large"));
+  }
+  // A run that is too large for one message: two trials are a page.
+  grpc::Status ShowRun(grpc::ServerContext*, const v1::ShowRunRequest* request,
+                       v1::RunRecord* reply) override {
+    const bool with_results = request->level() == v1::RECORD_LEVEL_UNSPECIFIED ||
+                              request->level() == v1::RECORD_LEVEL_RESULTS;
+    const bool paged = request->page_bytes() > 0;
+    if (with_results && !paged) {
+      return convert::ToStatus(Error(Errc::kExhausted, "the record is too large"));
+    }
+    reply->mutable_summary()->set_run_id(kRun);
+    reply->mutable_summary()->set_trials_total(kTrials);
+    if (request->first_trial() == 0) reply->set_playbook_text("playbook: tiny\n");
+    const std::uint32_t end = paged ? std::min(request->first_trial() + 2, kTrials) : kTrials;
+    for (std::uint32_t index = request->first_trial(); index < end; ++index) {
+      v1::TrialRecord& trial = *reply->add_trials();
+      trial.mutable_summary()->set_index(index);
+      if (with_results) trial.add_assignments()->mutable_result();
+    }
+    return grpc::Status::OK;
   }
   grpc::Status Cancel(grpc::ServerContext*, const v1::CancelRequest*, v1::CancelReply*) override {
     ++cancels;
@@ -133,6 +156,26 @@ class WithoutTableTest : public ::testing::Test {
   ScriptedController controller_;
   fs::path directory_;
 };
+
+using LargeRunTest = WithoutTableTest;
+
+TEST_F(LargeRunTest, ExportTakesItPageByPage) {
+  const exec::Outcome outcome = Labrack({"export", kRun});
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.errors;
+  for (std::uint32_t index = 0; index < kTrials; ++index) {
+    EXPECT_THAT(outcome.output, HasSubstr("\"index\": " + std::to_string(index)));
+  }
+  EXPECT_THAT(outcome.output, HasSubstr("playbook: tiny"));
+}
+
+TEST_F(LargeRunTest, StatusAsksForNoResults) {
+  for (const std::vector<std::string>& words :
+       {std::vector<std::string>{"status", kRun}, {"status", kRun, "--json"}}) {
+    const exec::Outcome outcome = Labrack(words);
+    EXPECT_EQ(outcome.exit_code, 0) << outcome.errors;
+    EXPECT_THAT(outcome.output, HasSubstr(std::to_string(kTrials)));
+  }
+}
 
 TEST_F(WithoutTableTest, TheVerdictOfTheRunIsTheExitCode) {
   struct Case {

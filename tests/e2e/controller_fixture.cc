@@ -81,11 +81,15 @@ v1::RunSummary ControlClient::WaitForEnd(const std::string& run_id, Nanoseconds 
 }
 
 v1::RunRecord ControlClient::Show(const std::string& run_id) {
+  v1::ShowRunRequest request;
+  request.set_run_id(run_id);
+  return Show(request);
+}
+
+v1::RunRecord ControlClient::Show(const v1::ShowRunRequest& request) {
   grpc::ClientContext context;
   context.set_deadline(In(std::chrono::seconds(60)));
   context.set_wait_for_ready(true);
-  v1::ShowRunRequest request;
-  request.set_run_id(run_id);
   v1::RunRecord record;
   status_ = stub_->ShowRun(&context, request, &record);
   return record;

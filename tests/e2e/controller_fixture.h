@@ -38,7 +38,8 @@ class ControlClient {
   // The last summary; watches again when the stream breaks, until the run ends or `limit` passes.
   v1::RunSummary WaitForEnd(const std::string& run_id,
                             Nanoseconds limit = std::chrono::seconds(60));
-  v1::RunRecord Show(const std::string& run_id);
+  v1::RunRecord Show(const std::string& run_id);  // with all results
+  v1::RunRecord Show(const v1::ShowRunRequest& request);
   v1::HostsReply Hosts();
   grpc::Status Cancel(const std::string& run_id);
   v1::Control::Stub& stub() { return *stub_; }

@@ -46,6 +46,44 @@ TEST_F(ControllerTest, APlaybookRunsOnThreeHostsTogether) {
   ExpectExactlyOnce(record, fleet_->history());
 }
 
+TEST_F(ControllerTest, ARunIsShownAsFarAsIsAskedForAndPageByPage) {
+  StartController();
+  AddAgents(2);
+  const std::string run_id = client().Submit(Playbook(2)).run_id();
+  client().WaitForEnd(run_id);
+  const v1::RunRecord whole = client().Show(run_id);
+  v1::ShowRunRequest request;
+  request.set_run_id(run_id);
+  request.set_level(v1::RECORD_LEVEL_SUMMARY);
+  const v1::RunRecord summary = client().Show(request);
+  EXPECT_EQ(summary.summary().SerializeAsString(), whole.summary().SerializeAsString());
+  EXPECT_EQ(summary.trials_size(), 4);
+  EXPECT_FALSE(summary.has_plan());
+  request.set_level(v1::RECORD_LEVEL_ASSIGNMENTS);
+  const v1::RunRecord assignments = client().Show(request);
+  EXPECT_EQ(assignments.plan().cells_size(), 2);
+  ASSERT_EQ(assignments.trials(0).assignments_size(), 2);
+  EXPECT_FALSE(assignments.trials(0).assignments(0).has_result());
+
+  request.set_level(v1::RECORD_LEVEL_RESULTS);
+  request.set_page_bytes(1);  // each has one trial
+  v1::RunRecord joined = client().Show(request);
+  ASSERT_EQ(joined.trials_size(), 1);
+  while (joined.trials_size() < whole.trials_size()) {
+    request.set_first_trial(static_cast<std::uint32_t>(joined.trials_size()));
+    const v1::RunRecord page = client().Show(request);
+    ASSERT_EQ(page.trials_size(), 1);
+    EXPECT_FALSE(page.has_plan());
+    *joined.add_trials() = page.trials(0);
+  }
+  EXPECT_TRUE(google::protobuf::util::MessageDifferencer::Equals(joined, whole));
+  request.set_first_trial(4);
+  EXPECT_EQ(client().Show(request).trials_size(), 0);
+  request.set_first_trial(0);
+  request.set_page_bytes(1 << 20);
+  EXPECT_EQ(client().Show(request).trials_size(), 4);
+}
+
 TEST_F(ControllerTest, AnEndedRunCanBeWatchedAndAnUnknownOneIsSaid) {
   StartController();
   AddAgents(1);
@@ -361,6 +399,7 @@ TEST_F(HttpTest, HealthTargetsAndRunsAnswer) {
   const nlohmann::json run = nlohmann::json::parse(Get("/api/v1/runs/" + run_id)->body);
   EXPECT_EQ(run["trials"].size(), 2U);
   EXPECT_EQ(run["trials"][0]["assignments"].size(), 2U);
+  EXPECT_FALSE(run["trials"][0]["assignments"][0].contains("result"));
   EXPECT_EQ(Get("/api/v1/runs/r-none")->status, 404);
   EXPECT_EQ(Get("/nothing")->status, 404);
   httplib::Client http("http://" + controller_->http_address());
