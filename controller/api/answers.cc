@@ -2,8 +2,6 @@
 
 #include <algorithm>
 
-#include "controller/compare/report.h"
-
 namespace labrack::api {
 namespace {
 
@@ -52,16 +50,6 @@ Result<v1::ListRunsReply> AnswerListRuns(catalog::Reader& reader, std::uint32_t 
 Result<v1::RunRecord> AnswerShowRun(catalog::Reader& reader, const v1::ShowRunRequest& request) {
   if (request.page_bytes() == 0) return reader.Run(request.run_id(), LevelOf(request.level()));
   return reader.AtOneInstant([&] { return PageOf(reader, request); });
-}
-
-Result<v1::Report> AnswerCompare(catalog::Reader& reader, const std::string& base_run,
-                                 const std::string& test_run) {
-  Result<v1::RunRecord> base = reader.Run(base_run);
-  if (!base) return std::unexpected(base.error());
-  if (test_run.empty()) return compare::MakeReport(*base, nullptr);
-  Result<v1::RunRecord> test = reader.Run(test_run);
-  if (!test) return std::unexpected(test.error());
-  return compare::MakeReport(*base, &*test);
 }
 
 }  // namespace labrack::api

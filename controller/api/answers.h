@@ -17,8 +17,5 @@ inline constexpr std::uint32_t kListLimitMax = 10'000;
 Result<v1::ListRunsReply> AnswerListRuns(catalog::Reader& reader, std::uint32_t limit);
 // A page where one is asked for; else the whole run up to the level.
 Result<v1::RunRecord> AnswerShowRun(catalog::Reader& reader, const v1::ShowRunRequest& request);
-// An empty `test_run`: the stacks of one run.
-Result<v1::Report> AnswerCompare(catalog::Reader& reader, const std::string& base_run,
-                                 const std::string& test_run);
 
 }  // namespace labrack::api

@@ -50,7 +50,7 @@ Result<v1::RunRecord> Archive::FetchRun(const std::string& run_id) {
 
 Result<v1::Report> Archive::Compare(const std::string& base_run, const std::string& test_run) {
   if (!reader_) return std::unexpected(NoSuchRun(base_run));
-  return AnswerCompare(*reader_, base_run, test_run);
+  return reports_.Of(*reader_, base_run, test_run);
 }
 
 v1::RunEvent WholeOf(v1::RunRecord record) {

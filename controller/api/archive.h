@@ -8,6 +8,7 @@
 #include <memory>
 #include <string>
 
+#include "controller/api/reports.h"
 #include "labrack/v1/control.pb.h"
 #include "storage/base/result.h"
 
@@ -38,6 +39,7 @@ class Archive {
 
   std::filesystem::path state_;
   std::unique_ptr<catalog::Reader> reader_;  // null: no catalog yet
+  Reports reports_;
 };
 
 // The whole of a run that is not under way, as one event of Watch.

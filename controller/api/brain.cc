@@ -6,7 +6,6 @@
 
 #include <spdlog/spdlog.h>
 
-#include "controller/compare/report.h"
 #include "storage/base/exit_codes.h"
 
 namespace labrack::api {
@@ -180,6 +179,7 @@ void Brain::Publish(TimePoint now) {
   parts_.metrics->SetQueues({.inbox = inbox_.size(),
                              .inbox_bytes = inbox_bytes_.taken(),
                              .jobs = parts_.jobs->size(),
+                             .reports_bytes = parts_.jobs->reports().bytes(),
                              .watchers = watches_.size(),
                              .sessions = open_sessions_.size()});
 }
@@ -202,21 +202,23 @@ void Brain::WantVerdicts() {
                 [this](const std::string& run_id) { return WantVerdict(run_id); });
 }
 
-// The verdict needs the whole record and some arithmetic, so it is made on the jobs' thread.
+// The verdict needs every result and some arithmetic, so it is made on the jobs' thread. When that
+// is broken off by the controller's end, the next one finds the run as it is and asks again.
 bool Brain::WantVerdict(const std::string& run_id) {
   const bool cancelled = scheduler_.Summary(run_id, Now()).value_or(v1::RunSummary()).state() ==
                          v1::RUN_STATE_CANCELLING;
-  return parts_.jobs->Post([this, run_id, cancelled](catalog::Reader& reader) {
+  const v1::RunState ended_as = cancelled ? v1::RUN_STATE_CANCELLED : v1::RUN_STATE_DONE;
+  return parts_.jobs->Post([this, run_id, ended_as](catalog::Reader& reader) {
     std::string verdict = "INVALID";
     std::int32_t exit_code = ToInt(ExitCode::kLabFailed);
-    if (Result<v1::RunRecord> record = reader.Run(run_id)) {
-      record->mutable_summary()->set_state(cancelled ? v1::RUN_STATE_CANCELLED
-                                                     : v1::RUN_STATE_DONE);
-      const v1::Report report = compare::MakeReport(*record, nullptr);
-      verdict = report.verdict();
-      exit_code = report.exit_code();
+    if (const Result<v1::Report> report =
+            parts_.jobs->reports().Closing(reader, run_id, ended_as)) {
+      verdict = report->verdict();
+      exit_code = report->exit_code();
+    } else if (report.error().code() == Errc::kUnavailable) {
+      return;
     } else {
-      spdlog::error("run {}: no verdict: {}", run_id, record.error().ToString());
+      spdlog::error("run {}: no verdict: {}", run_id, report.error().ToString());
     }
     PostAlways([this, run_id, verdict, exit_code] {
       scheduler_.SetVerdict(run_id, verdict, exit_code, Now(), effects_);

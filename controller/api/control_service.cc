@@ -109,9 +109,10 @@ grpc::ServerUnaryReactor* ControlService::Compare(grpc::CallbackServerContext* c
                                                   v1::Report* reply) {
   grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
   Call call(reactor, reply);
-  jobs_->Post([request = *request, call = std::move(call)](catalog::Reader& reader) mutable {
-    Answer(std::move(call), AnswerCompare(reader, request.base_run(), request.test_run()));
-  });
+  jobs_->Post(
+      [jobs = jobs_, request = *request, call = std::move(call)](catalog::Reader& reader) mutable {
+        Answer(std::move(call), jobs->reports().Of(reader, request.base_run(), request.test_run()));
+      });
   return reactor;
 }
 

@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "controller/api/inbox.h"
+#include "controller/api/reports.h"
 #include "controller/catalog/reader.h"
 #include "storage/base/result.h"
 
@@ -30,12 +31,14 @@ class Jobs {
     reader_->Interrupt();
   }
   std::size_t size() const { return queue_.size(); }
+  Reports& reports() { return reports_; }  // for jobs only, but for bytes()
 
  private:
   explicit Jobs(std::unique_ptr<catalog::Reader> reader);
   void Work();
 
   std::unique_ptr<catalog::Reader> reader_;
+  Reports reports_;
   Queue queue_;
   std::thread thread_;
 };

@@ -102,6 +102,11 @@ void Metrics::AddGauges(prometheus::Registry& registry) {
                       .Help("Agents' messages that wait for the loop.")
                       .Register(registry)
                       .Add({});
+  reports_bytes_ = &BuildGauge()
+                        .Name("labrack_controller_reports_kept_bytes")
+                        .Help("Finished reports that are kept for the next question.")
+                        .Register(registry)
+                        .Add({});
   sessions_ = &BuildGauge()
                    .Name("labrack_controller_sessions_open")
                    .Help("Streams of agents, also those before Hello and those that end.")
@@ -178,6 +183,7 @@ void Metrics::SetQueues(const Queues& queues) {
   inbox_->Set(static_cast<double>(queues.inbox));
   inbox_bytes_->Set(static_cast<double>(queues.inbox_bytes));
   jobs_->Set(static_cast<double>(queues.jobs));
+  reports_bytes_->Set(static_cast<double>(queues.reports_bytes));
   watchers_->Set(static_cast<double>(queues.watchers));
   sessions_->Set(static_cast<double>(queues.sessions));
 }

@@ -31,6 +31,7 @@ class Metrics {
     std::size_t inbox = 0;
     std::size_t inbox_bytes = 0;
     std::size_t jobs = 0;
+    std::size_t reports_bytes = 0;
     std::size_t watchers = 0;
     std::size_t sessions = 0;
   };
@@ -70,6 +71,7 @@ class Metrics {
   prometheus::Gauge* inbox_;
   prometheus::Gauge* inbox_bytes_;
   prometheus::Gauge* jobs_;
+  prometheus::Gauge* reports_bytes_;
   prometheus::Gauge* watchers_;
   std::map<std::string, v1::RunState> open_runs_;  // of the loop's thread only
 };
