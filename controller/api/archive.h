@@ -9,12 +9,9 @@
 #include <string>
 
 #include "controller/api/reports.h"
+#include "controller/catalog/reader.h"
 #include "labrack/v1/control.pb.h"
 #include "storage/base/result.h"
-
-namespace labrack::catalog {
-class Reader;
-}
 
 namespace labrack::api {
 
