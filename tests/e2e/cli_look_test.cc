@@ -152,12 +152,14 @@ TEST_F(LeftRunTest, AgentsOfAKilledLabEndByThemselvesAndTheNextRunGoesOn) {
       << ::testing::PrintToString(OurProcesses());
   const std::string id = NewestRun();
   ExpectLeft(id);
-  // What asks the agents leaves it as it is.
+  // What asks the agents leaves it as it is, though they hold a trial of it.
+  const std::string before = Run({"status", id}).output;
   for (const std::vector<std::string>& words :
        {std::vector<std::string>{"plan", "long.yaml"}, {"host", "ls"}, {"disk", "ls"}}) {
     const exec::Outcome asked = Run(words);
     EXPECT_EQ(asked.exit_code, 0) << asked.errors;
     EXPECT_THAT(asked.errors, Not(HasSubstr(id)));
+    EXPECT_EQ(Run({"status", id}).output, before);
     ExpectLeft(id);
   }
   Write("tiny.yaml", kTiny);
