@@ -106,8 +106,11 @@ ExitCode LookOn(const Call& call, const Onlooking& onlooking) {
 }
 
 std::string AddressWords(const Call& call) {
-  const std::optional<std::string> address = call.arguments.Text("controller");
-  return address ? fmt::format(" --controller {}", *address) : "";
+  if (const std::optional<std::string> address = call.arguments.Text("controller")) {
+    return " --controller " + *address;
+  }
+  const std::optional<std::string> state = call.arguments.Text("state");
+  return state ? " --state " + *state : "";
 }
 
 }  // namespace labrack::cli

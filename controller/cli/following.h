@@ -40,7 +40,7 @@ struct Onlooking {
 };
 ExitCode LookOn(const Call& call, const Onlooking& onlooking);
 
-// " --controller ADDR" as the user wrote it, for commands that we suggest.
+// " --controller ADDR" or " --state DIR" as the user wrote it, for commands that we suggest.
 std::string AddressWords(const Call& call);
 
 }  // namespace labrack::cli

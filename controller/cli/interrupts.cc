@@ -12,12 +12,16 @@
 namespace labrack::cli {
 namespace {
 
+// But for those that whoever started us has us ignore, as nohup does and a shell for jobs in the
+// background.
 sigset_t Watched() {
   sigset_t set;
   sigemptyset(&set);
-  sigaddset(&set, SIGINT);
-  sigaddset(&set, SIGTERM);
-  sigaddset(&set, SIGHUP);
+  for (const int number : {SIGINT, SIGTERM, SIGHUP}) {
+    struct sigaction action{};
+    if (sigaction(number, nullptr, &action) == 0 && action.sa_handler == SIG_IGN) continue;
+    sigaddset(&set, number);
+  }
   return set;
 }
 

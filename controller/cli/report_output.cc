@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "controller/cli/following.h"
 #include "controller/cli/output.h"
 #include "controller/report/json.h"
 #include "controller/report/junit.h"
@@ -66,12 +67,15 @@ bool WantsReportFiles(const Call& call) {
          call.arguments.Text("markdown");
 }
 
-ExitCode PutOutReport(const Call& call, const v1::Report& report) {
+ExitCode PutOutReport(const Call& call, const v1::Report& report, const std::string& playbook) {
   const bool strict = call.arguments.Flag("strict");
   const FilesDone done = PutOutFiles(call, report);
   if (!done.on_standard_output) {
+    report::NextWords next{.lab = AddressWords(call)};
+    if (!playbook.empty()) next.playbook = playbook;
     WriteOut(report::FormatReport(
-        report, {.colour = call.terminal.output_colour, .unicode = call.terminal.utf8}, strict));
+        report, {.colour = call.terminal.output_colour, .unicode = call.terminal.utf8}, strict,
+        next));
   }
   const auto code = static_cast<ExitCode>(strict ? report.exit_code_strict() : report.exit_code());
   // A verdict without its file would be missed by whoever reads the file.

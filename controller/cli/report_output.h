@@ -15,7 +15,8 @@ bool WantsReportFiles(const Call& call);
 
 // Prints the table and writes the files that the options ask for; "-" puts one of them on standard
 // output in the table's place. The exit code is the report's, or 5 when a file cannot be written.
-ExitCode PutOutReport(const Call& call, const v1::Report& report);
+// `playbook`: its file, where it is known, for the commands that lead on.
+ExitCode PutOutReport(const Call& call, const v1::Report& report, const std::string& playbook = {});
 
 // Writes the same files where there is no report, with what the voice gave as reasons: a CI shows
 // why, instead of no file or the one of yesterday.

@@ -166,7 +166,7 @@ class RunCommand {
       PutOutSummary(call_, summary_, code, report.error());
       return code;
     }
-    return PutOutReport(call_, *report);
+    return PutOutReport(call_, *report, call_.arguments.Operand(0));
   }
 
   const Call& call_;

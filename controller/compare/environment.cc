@@ -115,7 +115,8 @@ void WarnOfTiming(const v1::Report& of, v1::Report& report) {
     Warn(report, "LW201",
          fmt::format("the hosts measured together for {:.1f} % of the time only (at worst)",
                      of.overlap_min() * 100),
-         "give the workload a duration instead of a size, so that all hosts end together");
+         "let the hosts measure for longer: a larger file, or `stop` with a `duration` where the "
+         "workload has it, so that all of them end together");
   }
   if (of.start_skew_max_ns() > kStartSkewMaxNs) {
     Warn(report, "LW202",

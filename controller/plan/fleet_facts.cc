@@ -232,8 +232,9 @@ void FleetCheck::CheckCommands(PlanRefusal& refusal) {
                                  (notes.size() == 1 ? "s" : ""),
                              "",
                              notes,
-                             {"set `allow_exec: true` in the configuration of these agents, if "
-                              "whoever writes playbooks may run commands there"}}));
+                             {"where whoever writes playbooks may run commands: `labrack run "
+                              "--allow-exec` for agents that it starts itself, `allow_exec: true` "
+                              "in the configuration of others"}}));
   }
 }
 

@@ -128,9 +128,8 @@ std::string FormatMarkdown(const v1::Report& report, bool strict) {
   if (!geomean.empty()) text += Escaped(geomean) + "\n\n";
   const std::string detectable = DetectableText(report);
   if (!detectable.empty()) {
-    text += fmt::format(
-        "Holm over {} tests; smallest effect that these trials find: {} (80 % power).\n\n",
-        report.tests_count(), detectable);
+    text += fmt::format("Smallest effect that these trials find: {} (80 % power){}.\n\n",
+                        detectable, HolmText(report));
   }
   const std::string done = DoneRatesText(report);
   if (!done.empty()) text += Escaped(done) + "\n\n";

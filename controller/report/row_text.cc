@@ -215,6 +215,12 @@ std::size_t Footnotes::Number(const std::string& text) {
   return place->second;
 }
 
+std::string HolmText(const v1::Report& report) {
+  if (report.tests_count() == 0) return {};
+  return fmt::format("; Holm over {} {}", report.tests_count(),
+                     report.tests_count() == 1 ? "test" : "tests");
+}
+
 std::string ClosingVerdict(const v1::Report& report, bool strict) {
   const bool inconclusive = strict && report.exit_code_strict() == ToInt(ExitCode::kInconclusive);
   return inconclusive ? "INCONCLUSIVE" : report.verdict();
@@ -230,7 +236,7 @@ std::string ClosingText(const v1::Report& report, bool strict) {
                      ExitCodeMeaning(static_cast<ExitCode>(code)));
 }
 
-std::vector<std::string> NextCommands(const v1::Report& report) {
+std::vector<std::string> NextCommands(const v1::Report& report, const NextWords& words) {
   const std::string& run = TargetRun(report);
   std::vector<std::string> commands;
   if (run.empty()) return commands;
@@ -240,12 +246,15 @@ std::vector<std::string> NextCommands(const v1::Report& report) {
       needed = std::max(needed, row.trials_needed());
     }
   }
-  if (needed > 0 && needed <= kTrialsSuggestedMax) {
-    commands.push_back(fmt::format("labrack run PLAYBOOK --trials {}", needed));
+  // A run that was broken off wants its own trials first.
+  const bool whole = report.run().state() == v1::RUN_STATE_DONE;
+  if (whole && needed > 0 && needed <= kTrialsSuggestedMax) {
+    commands.push_back(
+        fmt::format("labrack run {} --trials {}{}", words.playbook, needed, words.lab));
   }
-  commands.push_back("labrack status " + run);
-  commands.push_back("labrack show " + run + " --json -");
-  commands.push_back("labrack export " + run + " --as csv");
+  commands.push_back(fmt::format("labrack status {}{}", run, words.lab));
+  commands.push_back(fmt::format("labrack show {} --json -{}", run, words.lab));
+  commands.push_back(fmt::format("labrack export {} --as csv{}", run, words.lab));
   return commands;
 }
 

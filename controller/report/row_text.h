@@ -60,9 +60,16 @@ class Footnotes {
 
 // "2 worse  1 better  3 same  1 unsure   exit 1".
 std::string ClosingText(const v1::Report& report, bool strict);
+// "; Holm over 3 tests", or nothing where nothing was tested.
+std::string HolmText(const v1::Report& report);
 // The verdict as --strict sees it.
 std::string ClosingVerdict(const v1::Report& report, bool strict);
-// Commands that lead on from here.
-std::vector<std::string> NextCommands(const v1::Report& report);
+// Commands that lead on from here. `playbook`: its file, where it is known; `lab`: the words by
+// which the verbs find this lab (" --controller ADDR"), or nothing.
+struct NextWords {
+  std::string playbook = "PLAYBOOK";
+  std::string lab = {};
+};
+std::vector<std::string> NextCommands(const v1::Report& report, const NextWords& words);
 
 }  // namespace labrack::report

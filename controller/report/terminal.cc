@@ -263,9 +263,9 @@ std::string Explanations(const v1::Report& report, const Footnotes& footnotes) {
   if (!detectable.empty()) {
     text += Wrapped(
         "",
-        fmt::format("right of the bar is better; Holm over {} {}; smallest effect that "
-                    "these trials find: {} (80 % power)",
-                    report.tests_count(), report.tests_count() == 1 ? "test" : "tests", detectable),
+        fmt::format("right of the bar is better{}; smallest effect that these trials find: {} "
+                    "(80 % power)",
+                    HolmText(report), detectable),
         kColumnsMax);
   }
   const std::string done = DoneRatesText(report);
@@ -320,8 +320,9 @@ std::string Warnings(const v1::Report& report, const Style& style) {
     ++shown;
   }
   if (shown < report.warnings_size()) {
-    text +=
-        fmt::format("and {} more warnings (--json lists all)\n", report.warnings_size() - shown);
+    const int more = report.warnings_size() - shown;
+    text += fmt::format("and {} more {} (--json lists all)\n", more,
+                        more == 1 ? "warning" : "warnings");
   }
   for (const v1::EnvironmentLine& line : report.environment()) {
     if (line.host_name().empty())
@@ -330,21 +331,24 @@ std::string Warnings(const v1::Report& report, const Style& style) {
   return text;
 }
 
-std::string Closing(const v1::Report& report, const Style& style, bool strict) {
+std::string Closing(const v1::Report& report, const Style& style, bool strict,
+                    const NextWords& words) {
   const std::string verdict = ClosingVerdict(report, strict);
   std::string text =
       Inked(verdict, InkOf(verdict), style) + "  " + ClosingText(report, strict) + "\n";
-  std::string next;
-  for (const std::string& command : NextCommands(report)) {
-    next += (next.empty() ? "" : " | ") + command;
+  // One a line and never wrapped, since they are there to be copied.
+  std::string lead = "next: ";
+  for (const std::string& command : NextCommands(report, words)) {
+    text += lead + Printable(command) + "\n";
+    lead.assign(lead.size(), ' ');
   }
-  if (!next.empty()) text += Wrapped("next: ", Printable(next), kColumnsMax);
   return text;
 }
 
 }  // namespace
 
-std::string FormatReport(const v1::Report& report, const Style& style, bool strict) {
+std::string FormatReport(const v1::Report& report, const Style& style, bool strict,
+                         const NextWords& next) {
   Footnotes footnotes;
   std::vector<Line> lines;
   for (const v1::ComparisonRow* row : ShownRows(report)) {
@@ -359,7 +363,7 @@ std::string FormatReport(const v1::Report& report, const Style& style, bool stri
   text += LeftOut(report);
   text += Warnings(report, style);
   text += Gates(report, style);
-  return text + Closing(report, style, strict);
+  return text + Closing(report, style, strict, next);
 }
 
 }  // namespace labrack::report

@@ -5,12 +5,14 @@
 
 #include <string>
 
+#include "controller/report/row_text.h"
 #include "controller/report/style.h"
 #include "labrack/v1/control.pb.h"
 
 namespace labrack::report {
 
 // `strict`: the closing line shows the exit code of --strict.
-std::string FormatReport(const v1::Report& report, const Style& style, bool strict = false);
+std::string FormatReport(const v1::Report& report, const Style& style, bool strict = false,
+                         const NextWords& next = {});
 
 }  // namespace labrack::report

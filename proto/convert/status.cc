@@ -95,7 +95,11 @@ Error FromStatus(const grpc::Status& status) {
     if (number >= 0 && number <= static_cast<int>(Errc::kInternal))
       code = static_cast<Errc>(number);
   }
-  return Error(code, status.error_message());
+  // Error::ToString says the code again.
+  std::string note = status.error_message();
+  const std::string code_words = " (" + std::string(ErrcName(code)) + ")";
+  if (note.ends_with(code_words)) note.resize(note.size() - code_words.size());
+  return Error(code, std::move(note));
 }
 
 }  // namespace labrack::convert

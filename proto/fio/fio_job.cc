@@ -21,7 +21,8 @@ constexpr std::array<std::string_view, 14> kPathOptions{
 constexpr std::array<std::string_view, 3> kCommandOptions{"exec_prerun", "exec_postrun", "program"};
 
 // Options that change the host, or bring options of their own.
-constexpr std::array<std::string_view, 3> kHostOptions{"cgroup", "ioscheduler", "profile"};
+constexpr std::array<std::string_view, 5> kHostOptions{"cgroup", "ioscheduler", "lockmem",
+                                                       "prioclass", "profile"};
 
 // Engines that work on named files and on nothing else. The others reach hosts (net, nbd, rbd,
 // rados, gfapi, http), bare devices (sg, mtd, dev-dax, io_uring_cmd) or run what they are told.
@@ -106,6 +107,7 @@ class Reader {
     in_global_ = name.starts_with("global");  // as fio has it: [globals] is one too
     if (in_global_) return;
     in_job_ = true;
+    CheckName(name, number);
     job_ = FioJob{std::string(name), number, global_};
     globals_count_ = global_.size();
   }
@@ -122,8 +124,18 @@ class Reader {
     in_job_ = in_global_ = false;
   }
 
+  // A job without `filename=` works on files that are named after it.
+  void CheckName(std::string_view name, std::size_t line) {
+    if (name.find_first_of("/$") == std::string_view::npos) return;
+    AddProblem(line,
+               "job `" + std::string(name) +
+                   "` of the fio job could leave the stack's directory: fio names files after it",
+               "name the job without `/` and `$`, and say with `filename=` where it works");
+  }
+
   void CheckOption(const FioOption& option) {
     const auto is = [&](std::string_view key) { return option.key == key; };
+    if (is("name")) CheckName(option.value, option.line);
     const std::string text = "`" + option.key + "=" + option.value + "`";
     if (std::ranges::any_of(kPathOptions, is) && LeavesDirectory(option.value)) {
       AddProblem(option.line, text + " of the fio job would leave the stack's directory",

@@ -11,7 +11,7 @@ enum class ExitCode : int {
   kUsage = 2,            // the words on the command line are wrong
   kPlaybookInvalid = 3,  // the playbook has problems; nothing was started
   kInconclusive = 4,     // only under --strict: the trials do not decide
-  kLabFailed = 5,        // an agent lost, a stack not built: a retry is sensible
+  kLabFailed = 5,        // an agent lost, a stack not built: hosts, not figures, are the matter
   kRefusedBySafety = 6,  // disk safety said no
   kCancelled = 7,        // somebody cancelled the run
   kWaitTimedOut = 8,     // waiting ended; the run goes on
@@ -37,7 +37,7 @@ constexpr const char* ExitCodeMeaning(ExitCode code) {
     case ExitCode::kInconclusive:
       return "inconclusive";
     case ExitCode::kLabFailed:
-      return "the lab failed; a retry is sensible";
+      return "the lab failed";
     case ExitCode::kRefusedBySafety:
       return "refused by disk safety";
     case ExitCode::kCancelled:

@@ -99,24 +99,23 @@ class CliTest : public ::testing::Test {
   // The same where the state directory cannot be written.
   exec::Outcome RunReadOnly(std::vector<std::string> words) const {
     exec::Command command = Labrack(std::move(words));
-    const std::string state = StateDirectory();
-    if (geteuid() == 0) {  // whom permissions do not stop
-      const std::vector<std::string> unshare = {
-          "unshare",
-          "--mount",
-          "sh",
-          "-c",
-          "mount --bind \"$0\" \"$0\" && mount -o remount,ro,bind \"$0\" && "
-          "! touch \"$0\"/touched 2>/dev/null && exec \"$@\"",
-          state};
-      command.words.insert(command.words.begin(), unshare.begin(), unshare.end());
+    if (geteuid() == 0) {  // whom permissions do not stop as long as it has its capabilities
+      const std::vector<std::string> without = {"setpriv",
+                                                "--bounding-set=-all",
+                                                "--inh-caps=-all",
+                                                "sh",
+                                                "-c",
+                                                "! touch \"$0\"/touched 2>/dev/null && exec \"$@\"",
+                                                StateDirectory()};
+      command.words.insert(command.words.begin(), without.begin(), without.end());
     }
     const auto permit = [&](fs::perm_options how) {
-      constexpr fs::perms kWrite =
-          fs::perms::owner_write | fs::perms::group_write | fs::perms::others_write;
-      for (const fs::path& path : {StateDirectory(), StateDirectory() / "controller"}) {
-        if (geteuid() != 0) fs::permissions(path, kWrite, how);
+      const fs::path controller = fs::path(StateDirectory()) / "controller";
+      std::vector<fs::path> paths = {StateDirectory(), controller};
+      for (const fs::directory_entry& entry : fs::directory_iterator(controller)) {
+        paths.push_back(entry.path());
       }
+      for (const fs::path& path : paths) fs::permissions(path, fs::perms::owner_write, how);
     };
     permit(fs::perm_options::remove);
     const Result<exec::Outcome> outcome = exec::Run(command);

@@ -422,6 +422,19 @@ TEST_F(InterruptTest, CtrlCCleansUpAndExitsWith130) {
   TypesOf(ReadAll(run.errors), ToInt(ExitCode::kInterrupted));
 }
 
+// As nohup starts it, and a shell a job in the background.
+TEST_F(CliTest, ASignalThatItWasStartedToIgnoreDoesNotEndARun) {
+  Write("tiny.yaml", kTiny);
+  exec::Command command = Labrack({"run", "tiny.yaml", "--progress=json"});
+  const std::vector<std::string> ignoring = {"sh", "-c", "trap '' HUP INT; exec \"$0\" \"$@\""};
+  command.words.insert(command.words.begin(), ignoring.begin(), ignoring.end());
+  Background run = Start("run", command);
+  ASSERT_TRUE(WaitUntil(60s, [&] { return ReadAll(run.errors).contains("\"type\":\"event\""); }));
+  ASSERT_TRUE(run.child.Signal(SIGHUP));
+  ASSERT_TRUE(run.child.Signal(SIGINT));
+  EXPECT_EQ(ExitCodeOf(run), 0) << ReadAll(run.errors);
+}
+
 TEST_F(InterruptTest, ASecondCtrlCEndsAtOnceAndTheAgentsCleanUp) {
   Background run = StartLong("run");
   ASSERT_TRUE(run.child.Signal(SIGINT));

@@ -89,6 +89,18 @@ TEST(FioJob, RefusesPathsOutsideOfTheStack) {
   EXPECT_THAT(ParseFioJob("[a]\nfilename=data..1:b\ndirectory=sub/dir\n").problems, IsEmpty());
 }
 
+// fio names a job's files after the job.
+TEST(FioJob, RefusesNamesOfJobsThatArePaths) {
+  for (const char* text : {"[../../../tmp/x]\nrw=write\n", "[a]\nname=../x\n", "[a/b]\n",
+                           "[${HOME}]\n", "[../x]\nname=a\n"}) {
+    const FioJobFile file = ParseFioJob(text);
+    ASSERT_EQ(file.problems.size(), 1U) << text;
+    EXPECT_THAT(file.problems[0].message, HasSubstr("leave the stack's directory"));
+    EXPECT_THAT(file.problems[0].help, HasSubstr("filename="));
+  }
+  EXPECT_THAT(ParseFioJob("[rand read..4k]\nname=a-b\n").problems, IsEmpty());
+}
+
 TEST(FioJob, FindsCommands) {
   EXPECT_EQ(ParseFioJob("[a]\nexec_prerun=rm -rf /\n").commands.size(), 1U);
   EXPECT_EQ(ParseFioJob("[global]\nexec_postrun=x\n[a]\n").commands.size(), 1U);
@@ -101,6 +113,7 @@ TEST(FioJob, FindsCommands) {
         << engine;
   }
   EXPECT_EQ(ParseFioJob("[a]\nioscheduler=none\ncgroup=x\nprofile=act\n").commands.size(), 3U);
+  EXPECT_EQ(ParseFioJob("[a]\nlockmem=20g\nprioclass=1\n").commands.size(), 2U);
   for (const char* engine : {"psync", "libaio", "io_uring", "mmap", "null"}) {
     EXPECT_THAT(ParseFioJob(std::string("[a]\nioengine=") + engine + "\n").commands, IsEmpty());
   }

@@ -159,6 +159,21 @@ TEST(ReportFormatsTest, TheTableIsAsLastRead) {
   EXPECT_LE(LongestLine(unicode), kColumnsMax);
 }
 
+TEST(ReportFormatsTest, TheNextCommandsCanBeCopied) {
+  v1::Report report = compare::MakeReport(WholeRun(), nullptr);
+  report.mutable_rows(1)->set_verdict(v1::COMPARISON_VERDICT_INCONCLUSIVE);
+  report.mutable_rows(1)->set_trials_needed(6);
+  const NextWords words{.playbook = "dir/a.yaml", .lab = " --controller 127.0.0.1:7480"};
+  const std::string table = FormatReport(report, Style(), false, words);
+  EXPECT_THAT(table, HasSubstr("\nnext: labrack run dir/a.yaml --trials 6 --controller "
+                               "127.0.0.1:7480\n      labrack status r-7f3a --controller "
+                               "127.0.0.1:7480\n"));
+  // Broken off, it wants the trials that it was to have.
+  report.mutable_run()->set_state(v1::RUN_STATE_CANCELLED);
+  EXPECT_THAT(FormatReport(report, Style(), false, words),
+              AllOf(HasSubstr("\nnext: labrack status r-7f3a"), Not(HasSubstr("labrack run"))));
+}
+
 TEST(ReportFormatsTest, ColourSaysNothingThatWordsDoNot) {
   const v1::Report report = compare::MakeReport(WholeRun(), nullptr);
   std::string coloured = FormatReport(report, {.colour = true});

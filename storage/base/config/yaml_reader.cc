@@ -137,7 +137,7 @@ class Reader {
 
   void AddEmpty() {
     Problem problem = Make("LR104", "there is nothing in this file", {});
-    problem.helps = {"write at least one `key: value` line; `labrack init` makes an example"};
+    problem.helps = {"write at least one `key: value` line; `playbook: NAME` is the first of them"};
     problems_.Add(std::move(problem));
   }
 
