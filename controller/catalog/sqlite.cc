@@ -167,7 +167,8 @@ Result<std::unique_ptr<Database>> Database::OpenReader(const std::filesystem::pa
   // them open. Where it may not, and no -wal is there, the file alone holds all that was committed.
   std::error_code error;
   const bool alone = !std::filesystem::exists(file.string() + "-wal", error) && !error;
-  if (ErrcOf(sqlite3_errcode((*database)->handle_)) != Errc::kNotFound || !alone) {
+  const Errc why = ErrcOf(sqlite3_errcode((*database)->handle_));
+  if ((why != Errc::kNotFound && why != Errc::kPermissionDenied) || !alone) {
     return std::unexpected(read.error());
   }
   database = OpenAs(UriOf(file) + "?immutable=1", SQLITE_OPEN_READONLY | SQLITE_OPEN_URI, file);

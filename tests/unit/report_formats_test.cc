@@ -161,8 +161,7 @@ TEST(ReportFormatsTest, TheTableIsAsLastRead) {
 
 TEST(ReportFormatsTest, TheNextCommandsCanBeCopied) {
   v1::Report report = compare::MakeReport(WholeRun(), nullptr);
-  report.mutable_rows(1)->set_verdict(v1::COMPARISON_VERDICT_INCONCLUSIVE);
-  report.mutable_rows(1)->set_trials_needed(6);
+  for (v1::ComparisonRow& row : *report.mutable_rows()) row.set_trials_needed(6);
   const NextWords words{.playbook = "dir/a.yaml", .lab = " --controller 127.0.0.1:7480"};
   const std::string table = FormatReport(report, Style(), false, words);
   EXPECT_THAT(table, HasSubstr("\nnext: labrack run dir/a.yaml --trials 6 --controller "
