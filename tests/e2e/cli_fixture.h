@@ -34,7 +34,7 @@ stacks:
   left: {host: {dir: {}}}
   right: {host: {dir: {}}}
 workloads:
-  pages: {sync_pages: {size: 4KiB, file: 1MiB, duration: 200ms}}
+  pages: {sync_pages: {size: 4KiB, file: 1MiB, duration: 500ms}}
 trials: 4
 )";
 

@@ -206,7 +206,7 @@ TEST_F(CliTest, JsonProgressIsObjectsOnlyWhateverHappens) {
 TEST_F(CliTest, ARunThatNeverBeganStillWritesItsFiles) {
   Write("bad.yaml", Replaced(Replaced(kTiny, "trials: 4", "trials: 0"), "stacks", "stakcs"));
   Write("tiny.yaml", kTiny);
-  Write("exec.yaml", Replaced(kTiny, "{sync_pages: {size: 4KiB, file: 1MiB, duration: 200ms}}",
+  Write("exec.yaml", Replaced(kTiny, "{sync_pages: {size: 4KiB, file: 1MiB, duration: 500ms}}",
                               "{exec: {command: [\"true\"]}}"));
   struct Failing {
     std::vector<std::string> words;
@@ -361,7 +361,8 @@ TEST_F(CliTest, ARunWithOneAgentEndsInTableFilesAndCatalog) {
 }
 
 TEST_F(CliTest, ThreeAgentsStartTogether) {
-  Write("tiny.yaml", kTiny);
+  // A busy disk may take a good part of a second for the syncs of three at once.
+  Write("tiny.yaml", Replaced(kTiny, "duration: 500ms", "duration: 1500ms"));
   const exec::Outcome outcome = Run({"run", "tiny.yaml", "--agents", "3", "--json", "-"});
   ASSERT_EQ(outcome.exit_code, 0) << outcome.errors << outcome.output;
   const nlohmann::json report = nlohmann::json::parse(outcome.output, nullptr, false);
