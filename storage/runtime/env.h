@@ -19,10 +19,14 @@ class CancelToken {
   void Cancel();
   bool cancelled() const { return word_.load(std::memory_order_relaxed) != 0; }
 
+  // Grows with every Cancel of any token: reactors look through what waits only when it has grown.
+  static std::uint64_t CancelCount() { return cancel_count_.load(std::memory_order_acquire); }
+
   // Blocks the calling thread until `until` (CLOCK_MONOTONIC) or until cancelled. For HostEnv.
   void WaitOnHost(TimePoint until) const;
 
  private:
+  static std::atomic<std::uint64_t> cancel_count_;
   std::atomic<std::uint32_t> word_ = 0;  // a futex: 0, or 1 once cancelled
 };
 

@@ -33,8 +33,11 @@ void SleepThread(TimePoint until) {
 
 }  // namespace
 
+std::atomic<std::uint64_t> CancelToken::cancel_count_ = 0;
+
 void CancelToken::Cancel() {
   word_.store(1, std::memory_order_relaxed);
+  cancel_count_.fetch_add(1, std::memory_order_release);
   Futex(word_, FUTEX_WAKE, INT_MAX, nullptr);
 }
 

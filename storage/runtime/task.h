@@ -9,11 +9,13 @@
 #pragma once
 
 #include <coroutine>
+#include <cstddef>
 #include <exception>
 #include <optional>
 #include <utility>
 
 #include "storage/base/check.h"
+#include "storage/runtime/frame_pool.h"
 
 namespace labrack::runtime {
 
@@ -35,6 +37,11 @@ struct FinalAwaiter {
 
 struct PromiseBase {
   std::coroutine_handle<> parent;
+
+  static void* operator new(std::size_t size) { return FramePool::Allocate(size); }
+  static void operator delete(void* memory, std::size_t size) noexcept {
+    FramePool::Free(memory, size);
+  }
 
   std::suspend_always initial_suspend() const noexcept { return {}; }
   FinalAwaiter final_suspend() const noexcept { return {}; }

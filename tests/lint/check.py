@@ -83,6 +83,9 @@ DOORS = {
     "storage/base/clock.h": "declares it",
     "storage/runtime/host_env.h": "the host's time, for those who are given it",
     "storage/runtime/host_env.cc": "sleeps in real time",
+    "storage/runtime/thread_reactor.h": "real time, and the threads that make system calls",
+    "storage/runtime/thread_reactor.cc": "real time, and the threads that make system calls",
+    "storage/runtime/uring_reactor.h": "real time",
     "storage/runtime/host_launcher.cc": "gives each client on a host file system its thread",
 }
 NONDETERMINISTIC = re.compile(

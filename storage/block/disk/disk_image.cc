@@ -1,0 +1,153 @@
+#include "storage/block/disk/disk_image.h"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "storage/base/check.h"
+
+namespace labrack::block {
+namespace {
+
+// Calls `use(page number, offset within the page, offset within the range, length)` for each page
+// that [at, at + length) touches.
+template <typename Use>
+void ForEachPage(Offset at, std::size_t length, const Use& use) {
+  std::size_t done = 0;
+  while (done < length) {
+    const std::uint64_t position = at.value() + done;
+    const std::size_t within = position % SparseBytes::kPage;
+    const std::size_t here = std::min(length - done, SparseBytes::kPage - within);
+    use(position / SparseBytes::kPage, within, done, here);
+    done += here;
+  }
+}
+
+// Indexes of the pending writes that survive, in the order in which they were begun.
+std::vector<std::size_t> Survivors(CutPolicy policy, std::size_t count, Random& random) {
+  std::vector<std::size_t> kept;
+  const std::size_t one = count > 0 ? random.Below(count) : 0;
+  const std::size_t prefix = random.Below(count + 1);
+  for (std::size_t i = 0; i < count; ++i) {
+    const bool drawn = random.Chance(0.5);
+    bool keep = false;
+    switch (policy) {
+      case CutPolicy::kKeepAll:
+        keep = true;
+        break;
+      case CutPolicy::kDropAll:
+        break;
+      case CutPolicy::kPrefix:
+        keep = i < prefix;
+        break;
+      case CutPolicy::kRandomSubset:
+        keep = drawn;
+        break;
+      case CutPolicy::kSingleMissing:
+        keep = i != one;
+        break;
+      case CutPolicy::kSingleKept:
+        keep = i == one;
+        break;
+    }
+    if (keep) kept.push_back(i);
+  }
+  return kept;
+}
+
+}  // namespace
+
+void SparseBytes::Read(Offset at, MutableView into) const {
+  ForEachPage(at, into.size(),
+              [&](std::uint64_t page, std::size_t within, std::size_t done, std::size_t here) {
+                const auto found = pages_.find(page);
+                if (found == pages_.end()) {
+                  std::memset(into.data() + done, 0, here);
+                } else {
+                  std::memcpy(into.data() + done, found->second.get() + within, here);
+                }
+              });
+}
+
+void SparseBytes::Write(Offset at, ConstView from) {
+  ForEachPage(at, from.size(),
+              [&](std::uint64_t page, std::size_t within, std::size_t done, std::size_t here) {
+                Page& memory = pages_[page];
+                if (memory == nullptr) memory = std::make_unique<std::byte[]>(kPage);  // zeros
+                std::memcpy(memory.get() + within, from.data() + done, here);
+              });
+}
+
+SparseBytes SparseBytes::Copy() const {
+  SparseBytes copy;
+  for (const auto& [number, memory] : pages_) {
+    Page& page = copy.pages_[number];
+    page = std::make_unique_for_overwrite<std::byte[]>(kPage);
+    std::memcpy(page.get(), memory.get(), kPage);
+  }
+  return copy;
+}
+
+DiskImage::WriteId DiskImage::Write(Offset at, ConstView from) {
+  current_.Write(at, from);
+  pending_.emplace(next_id_, Pending{at, {from.begin(), from.end()}});
+  return next_id_++;
+}
+
+// An earlier write of the same blocks that is pending still would, if a cut kept it, put old bytes
+// over newer ones. No disk does that: what it has overwritten in its cache is gone.
+void DiskImage::Persist(WriteId id) {
+  const auto found = pending_.find(id);
+  LABRACK_CHECK(found != pending_.end());
+  const Pending& write = found->second;
+  durable_.Write(write.at, write.bytes);
+  const std::uint64_t begin = write.at.value();
+  const std::uint64_t end = begin + write.bytes.size();
+  for (auto earlier = pending_.begin(); earlier != found; ++earlier) {
+    Pending& other = earlier->second;
+    const std::uint64_t other_begin = other.at.value();
+    const std::uint64_t from = std::max(begin, other_begin);
+    const std::uint64_t to = std::min(end, other_begin + other.bytes.size());
+    if (from >= to) continue;
+    std::copy_n(write.bytes.begin() + static_cast<std::ptrdiff_t>(from - begin), to - from,
+                other.bytes.begin() + static_cast<std::ptrdiff_t>(from - other_begin));
+  }
+  pending_.erase(found);
+}
+
+void DiskImage::PersistAll() {
+  for (const auto& [id, write] : pending_) durable_.Write(write.at, write.bytes);
+  pending_.clear();
+}
+
+void DiskImage::Keep(const Pending& write, const CutOptions& options, Random& random) {
+  const bool torn = random.Chance(options.tear_chance);
+  const std::size_t unit = options.unit.size();
+  for (std::size_t done = 0; done < write.bytes.size(); done += unit) {
+    const std::size_t here = std::min(unit, write.bytes.size() - done);
+    const bool arrives = !torn || random.Chance(0.5);
+    if (arrives) {
+      durable_.Write(write.at + Bytes(done), ConstView(write.bytes).subspan(done, here));
+    }
+  }
+}
+
+void DiskImage::Cut(const CutOptions& options, Random& random) {
+  std::vector<const Pending*> begun;
+  for (const auto& [id, write] : pending_) begun.push_back(&write);
+  std::vector<std::size_t> kept = Survivors(options.policy, begun.size(), random);
+  if (options.reorder) {
+    for (std::size_t i = kept.size(); i > 1; --i) std::swap(kept[i - 1], kept[random.Below(i)]);
+  }
+  for (const std::size_t index : kept) Keep(*begun[index], options, random);
+  pending_.clear();
+  current_ = durable_.Copy();
+}
+
+Bytes DiskImage::pending_bytes() const {
+  Bytes sum;
+  for (const auto& [id, write] : pending_) sum += Bytes(write.bytes.size());
+  return sum;
+}
+
+}  // namespace labrack::block
