@@ -1,5 +1,6 @@
 // A device in memory for tests of what stands above devices: each I/O takes a time that the seed
-// draws, what is at the device at once is counted, blocks can be bad, and everything is noted.
+// draws, and takes effect when it begins or when it ends, as the seed draws; what is at the device
+// at once is counted, blocks can be bad, and everything is noted.
 #pragma once
 
 #include <algorithm>
@@ -31,13 +32,17 @@ class MemoryDevice final : public BlockDevice {
   Geometry geometry() const override { return geometry_; }
 
   Task<Result<void>> Read(IoContext io, Offset at, MutableView into) override {
+    const bool early = random_.Chance(0.5);
+    if (early) std::ranges::copy(Place(at, into.size()), into.begin());
     Result<void> taken = co_await Take(Kind::kRead, io, at, Bytes(into.size()));
-    if (taken) std::ranges::copy(Place(at, into.size()), into.begin());
+    if (taken && !early) std::ranges::copy(Place(at, into.size()), into.begin());
     co_return taken;
   }
   Task<Result<void>> Write(IoContext io, Offset at, ConstView from) override {
+    const bool early = random_.Chance(0.5) && !broken && !BadBlock(at, Bytes(from.size()));
+    if (early) std::ranges::copy(from, Place(at, from.size()).begin());
     Result<void> taken = co_await Take(Kind::kWrite, io, at, Bytes(from.size()));
-    if (taken) std::ranges::copy(from, Place(at, from.size()).begin());
+    if (taken && !early) std::ranges::copy(from, Place(at, from.size()).begin());
     co_return taken;
   }
   Task<Result<void>> Flush(IoContext io) override {
@@ -61,6 +66,16 @@ class MemoryDevice final : public BlockDevice {
     return MutableView(bytes).subspan(at.value(), length);
   }
 
+  // The first of the range that is bad.
+  std::optional<std::uint64_t> BadBlock(Offset at, Bytes length) const {
+    const std::uint64_t first = at.value() / geometry_.block_size.count();
+    const auto bad = bad_blocks.lower_bound(first);
+    if (bad == bad_blocks.end() || *bad >= first + length / geometry_.block_size) {
+      return std::nullopt;
+    }
+    return *bad;
+  }
+
   Task<Result<void>> Take(Kind kind, IoContext io, Offset at, Bytes length) {
     LABRACK_CHECK(geometry_.Covers(at, length));
     const auto index = static_cast<std::size_t>(io.priority);
@@ -79,11 +94,8 @@ class MemoryDevice final : public BlockDevice {
     if (!slept) co_return slept;
     done.push_back({kind, at, length, io});
     if (broken) co_return Fail(*broken, "the disk", "broken");
-    const std::uint64_t first = at.value() / geometry_.block_size.count();
-    const auto bad = bad_blocks.lower_bound(first);
-    if (bad != bad_blocks.end() && *bad < first + length / geometry_.block_size) {
-      co_return Fail(Errc::kIo, "the disk", "block " + std::to_string(*bad));
-    }
+    const std::optional<std::uint64_t> bad = BadBlock(at, length);
+    if (bad) co_return Fail(Errc::kIo, "the disk", "block " + std::to_string(*bad));
     co_return Result<void>();
   }
 

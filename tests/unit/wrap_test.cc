@@ -67,6 +67,7 @@ TEST(StatsDevice, SumsByPurposeAndDepthAndFillsInTheTally) {
   prewrite.durable = true;
   ASSERT_TRUE(world.Write(stats, AtBlock(4), two, prewrite).has_value());
   ASSERT_TRUE(world.reactor.Run(stats.Flush(io.After().After())).has_value());
+  ASSERT_TRUE(world.Read(stats, AtBlock(12), two, io.For(Purpose::kMetadata)).has_value());
   const IoContext behind = io.After().After().Behind(PriorityClass::kAsyncWrite);
   world.disk.bad_blocks = {0};
   ASSERT_FALSE(world.Write(stats, AtBlock(0), two, behind).has_value());
@@ -86,14 +87,14 @@ TEST(StatsDevice, SumsByPurposeAndDepthAndFillsInTheTally) {
   EXPECT_EQ(seen.OfPurpose(Purpose::kOldData).read, 1_KiB);
   EXPECT_EQ(seen.OfPurpose(Purpose::kUserData).behind, 1U);
   EXPECT_EQ(seen.OfPurpose(Purpose::kUserData).failed, 1U);
-  EXPECT_EQ(seen.OfDepth(1).reads, 2U);
+  EXPECT_EQ(seen.OfDepth(1).reads, 3U);
   EXPECT_EQ(seen.OfDepth(2).writes, 1U);
   EXPECT_EQ(seen.OfDepth(3).writes, 1U);
   EXPECT_EQ(seen.Total().written, 2_KiB);
   EXPECT_EQ(seen.durable_writes, 1U);
   EXPECT_EQ(seen.flushes, 1U);
-  EXPECT_EQ(seen.read_times.count(), 2U);
-  EXPECT_EQ(seen.read_times.sum_ns(), 2'000'000U);
+  EXPECT_EQ(seen.read_times.count(), 3U);
+  EXPECT_EQ(seen.read_times.sum_ns(), 3'000'000U);
   EXPECT_EQ(seen.flush_times.count(), 1U);
 }
 
@@ -195,6 +196,30 @@ TEST(CheckDevice, AFailedWriteLeavesItsBlocksOpen) {
   EXPECT_TRUE(world.Read(check, AtBlock(0), old).has_value()) << "one block new, one old";
   world.disk.bytes[0] = std::byte{9};
   EXPECT_FALSE(world.Read(check, AtBlock(0), old).has_value()) << "known again since";
+}
+
+Task<void> WriteInto(BlockDevice& device, std::vector<std::byte>& bytes) {
+  Result<void> written = co_await device.Write({}, AtBlock(0), bytes);
+  EXPECT_TRUE(written.has_value());
+}
+
+Task<void> WriteAtOnce(World& world, BlockDevice& device, std::vector<std::byte>& one,
+                       std::vector<std::byte>& other) {
+  TaskGroup group(world.reactor);
+  group.Spawn(WriteInto(device, one));
+  group.Spawn(WriteInto(device, other));
+  co_await group.Join();
+}
+
+TEST(CheckDevice, WritesAtOnceLeaveTheirBlocksOpenUntilTheNextWrite) {
+  World world;
+  CheckDevice check(world.disk, "disk");
+  std::vector<std::byte> ones = Blocks(1, 1);
+  std::vector<std::byte> twos = Blocks(1, 2);
+  world.reactor.Run(WriteAtOnce(world, check, ones, twos));
+  ASSERT_TRUE(world.Write(check, AtBlock(0), ones).has_value());
+  world.disk.bytes[0] = std::byte{9};
+  EXPECT_FALSE(world.Read(check, AtBlock(0), twos).has_value());
 }
 
 // On the same blocks as all others.
