@@ -90,21 +90,34 @@ SparseBytes SparseBytes::Copy() const {
 
 DiskImage::WriteId DiskImage::Write(Offset at, ConstView from) {
   current_.Write(at, from);
-  pending_.emplace(next_id_, Pending{at, {from.begin(), from.end()}});
+  pending_.emplace_hint(pending_.end(), next_id_, Pending{at, {from.begin(), from.end()}});
+  places_.emplace(at, next_id_);
+  longest_ = std::max(longest_, Bytes(from.size()));
   return next_id_++;
 }
 
-// An earlier write of the same blocks that is pending still would, if a cut kept it, put old bytes
-// over newer ones. No disk does that: what it has overwritten in its cache is gone.
 void DiskImage::Persist(WriteId id) {
   const auto found = pending_.find(id);
   LABRACK_CHECK(found != pending_.end());
   const Pending& write = found->second;
   durable_.Write(write.at, write.bytes);
+  Overwrite(write, id);
+  auto place = places_.find(write.at);
+  while (place->second != id) ++place;
+  places_.erase(place);
+  pending_.erase(found);
+}
+
+// An earlier write of the same blocks that is pending still would, if a cut kept it, put old bytes
+// over newer ones. No disk does that: what it has overwritten in its cache is gone.
+void DiskImage::Overwrite(const Pending& write, WriteId id) {
   const std::uint64_t begin = write.at.value();
   const std::uint64_t end = begin + write.bytes.size();
-  for (auto earlier = pending_.begin(); earlier != found; ++earlier) {
-    Pending& other = earlier->second;
+  const Offset first(begin < longest_.count() ? 0 : begin - longest_.count());
+  for (auto place = places_.lower_bound(first); place != places_.end(); ++place) {
+    if (place->first.value() >= end) break;
+    if (place->second >= id) continue;
+    Pending& other = pending_.at(place->second);
     const std::uint64_t other_begin = other.at.value();
     const std::uint64_t from = std::max(begin, other_begin);
     const std::uint64_t to = std::min(end, other_begin + other.bytes.size());
@@ -112,12 +125,12 @@ void DiskImage::Persist(WriteId id) {
     std::copy_n(write.bytes.begin() + static_cast<std::ptrdiff_t>(from - begin), to - from,
                 other.bytes.begin() + static_cast<std::ptrdiff_t>(from - other_begin));
   }
-  pending_.erase(found);
 }
 
 void DiskImage::PersistAll() {
   for (const auto& [id, write] : pending_) durable_.Write(write.at, write.bytes);
   pending_.clear();
+  places_.clear();
 }
 
 void DiskImage::Keep(const Pending& write, const CutOptions& options, Random& random) {
@@ -141,6 +154,7 @@ void DiskImage::Cut(const CutOptions& options, Random& random) {
   }
   for (const std::size_t index : kept) Keep(*begun[index], options, random);
   pending_.clear();
+  places_.clear();
   current_ = durable_.Copy();
 }
 

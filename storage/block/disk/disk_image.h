@@ -76,10 +76,13 @@ class DiskImage {
   };
 
   void Keep(const Pending& write, const CutOptions& options, Random& random);
+  void Overwrite(const Pending& write, WriteId id);  // what earlier ones hold of its blocks
 
   SparseBytes current_;
   SparseBytes durable_;
-  std::map<WriteId, Pending> pending_;  // by the order in which they were begun
+  std::map<WriteId, Pending> pending_;     // by the order in which they were begun
+  std::multimap<Offset, WriteId> places_;  // of the pending writes
+  Bytes longest_;                          // of all writes so far
   WriteId next_id_ = 1;
 };
 

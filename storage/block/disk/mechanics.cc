@@ -58,12 +58,18 @@ Result<void> MechanicsOptions::Validate() const {
     if (zone.cylinders > 0 && zone.sectors_per_track > 0) continue;
     return Fail(Errc::kInvalidArgument, "geometry", "a zone has cylinders, and sectors in a track");
   }
-  for (const std::int64_t time : {head_switch_ns, cylinder_switch_ns}) {
-    if (time >= 0 && time < revolution_ns) continue;
-    return Fail(Errc::kInvalidArgument, "switch", "takes from 0 to less than a revolution");
-  }
-  if (write_settle_ns < 0 || seek.near_base_ns < 0 || seek.far_base_ns < 0) {
+  if (head_switch_ns < 0 || write_settle_ns < 0 || seek.near_base_ns < 0 || seek.far_base_ns < 0) {
     return Fail(Errc::kInvalidArgument, "seek", "no time is negative");
+  }
+  const std::int64_t to_track = head_switch_ns + write_settle_ns;
+  const std::int64_t to_cylinder = seek.Time(1).count() + write_settle_ns;
+  if (track_skew_ns < to_track || track_skew_ns >= revolution_ns) {
+    return Fail(Errc::kInvalidArgument, "track skew",
+                "from head switch and write settle to less than a revolution");
+  }
+  if (cylinder_skew_ns < to_cylinder || cylinder_skew_ns >= revolution_ns) {
+    return Fail(Errc::kInvalidArgument, "cylinder skew",
+                "from a seek of one cylinder and write settle to less than a revolution");
   }
   return {};
 }
@@ -91,11 +97,15 @@ Mechanics::Address Mechanics::AddressOf(std::uint64_t sector) const {
           .sectors_per_track = zone.sectors_per_track};
 }
 
+std::int64_t Mechanics::SkewOf(const Address& address) const {
+  return address.surface == 0 ? options_.cylinder_skew_ns : options_.track_skew_ns;
+}
+
 std::int64_t Mechanics::Angle(const Address& address) const {
-  const std::int64_t cylinder_skew =
-      (options_.surfaces - 1) * options_.head_switch_ns + options_.cylinder_switch_ns;
-  const std::int64_t skew = address.cylinder * cylinder_skew % options_.revolution_ns +
-                            address.surface * options_.head_switch_ns;
+  const std::int64_t each_cylinder =
+      (options_.surfaces - 1) * options_.track_skew_ns + options_.cylinder_skew_ns;
+  const std::int64_t skew = address.cylinder * each_cylinder % options_.revolution_ns +
+                            address.surface * options_.track_skew_ns;
   const std::int64_t along = address.sector * options_.revolution_ns / address.sectors_per_track;
   return (skew + along) % options_.revolution_ns;
 }
@@ -143,13 +153,43 @@ Mechanics::Times Mechanics::Serve(Position& position, Offset at, Bytes length, b
     sector += here;
     left -= here;
     if (left == 0) break;
-    const std::uint32_t cylinder = address.cylinder;
     address = AddressOf(sector);
-    times.transfer += Nanoseconds(address.cylinder == cylinder ? options_.head_switch_ns
-                                                               : options_.cylinder_switch_ns);
+    times.transfer += Nanoseconds(SkewOf(address));
   }
   position = {address.cylinder, address.surface};
   return times;
+}
+
+Nanoseconds Mechanics::Continuing(Offset at, Bytes length) const {
+  if (length == Bytes(0)) return Nanoseconds(0);
+  const Address first = AddressOf(at.value() / MechanicsOptions::kSector.count());
+  Position position{first.cylinder, first.surface};
+  const Nanoseconds transfer = Serve(position, at, length, false, TimePoint{}).transfer;
+  return transfer + Nanoseconds(first.sector == 0 ? SkewOf(first) : 0);
+}
+
+Bytes Mechanics::PassedAfter(Offset at, Bytes length, Nanoseconds time) const {
+  const std::uint64_t wanted = length / MechanicsOptions::kSector;
+  std::uint64_t sector = at.value() / MechanicsOptions::kSector.count();
+  std::uint64_t passed = 0;
+  std::int64_t left = time.count();
+  while (passed < wanted) {
+    const Address address = AddressOf(sector + passed);
+    if (address.sector == 0) left -= SkewOf(address);
+    if (left <= 0) break;
+    const std::uint64_t here =
+        std::min<std::uint64_t>(wanted - passed, address.sectors_per_track - address.sector);
+    const std::int64_t takes =
+        static_cast<std::int64_t>(here) * options_.revolution_ns / address.sectors_per_track;
+    if (takes > left) {
+      passed +=
+          static_cast<std::uint64_t>(left * address.sectors_per_track / options_.revolution_ns);
+      break;
+    }
+    left -= takes;
+    passed += here;
+  }
+  return passed * MechanicsOptions::kSector;
 }
 
 }  // namespace labrack::block

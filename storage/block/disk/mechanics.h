@@ -8,8 +8,9 @@
 //
 // The platter never stops: what it shows under the head at instant t is t modulo one revolution, so
 // a request that comes a moment too late waits for nearly a whole one. Blocks run along a track,
-// then over the surfaces of the cylinder, then to the next cylinder; each track begins as much later
-// as the switch to it takes (skew), so that a sequential transfer loses no revolution.
+// then over the surfaces of the cylinder, then to the next cylinder; each track begins later than the
+// one before it by its skew, in which the heads get there, so that a sequential transfer loses no
+// revolution.
 #pragma once
 
 #include <cstdint>
@@ -44,11 +45,14 @@ struct MechanicsOptions {
   std::uint32_t surfaces = 0;
   std::vector<Zone> zones;  // from the outer edge inwards: block 0 is outside
   SeekCurve seek;
-  std::int64_t head_switch_ns = 0;      // to the next surface of a cylinder
-  std::int64_t cylinder_switch_ns = 0;  // to the next cylinder, on a sequential transfer
-  std::int64_t write_settle_ns = 0;     // more for a write, after any move
+  std::int64_t head_switch_ns = 0;   // to another surface of the cylinder
+  std::int64_t write_settle_ns = 0;  // more for a write, after any move
+  // How much later the next track begins, and the first track of the next cylinder.
+  std::int64_t track_skew_ns = 0;
+  std::int64_t cylinder_skew_ns = 0;
 
-  // kInvalidArgument with what is wrong: no zones, no surfaces, a switch longer than a revolution.
+  // kInvalidArgument with what is wrong: no zones, no surfaces, a skew shorter than the move that it
+  // is for.
   Result<void> Validate() const;
 };
 
@@ -66,7 +70,7 @@ class Mechanics {
   struct Times {
     Nanoseconds seek{0};  // with head switch and write settle
     Nanoseconds rotation{0};
-    Nanoseconds transfer{0};  // with the switches within it
+    Nanoseconds transfer{0};  // with the skews within it
 
     Nanoseconds total() const { return seek + rotation + transfer; }
   };
@@ -80,6 +84,11 @@ class Mechanics {
   Times Serve(Position& position, Offset at, Bytes length, bool write, TimePoint begin) const;
   // Of Serve, what comes before the transfer: for a scheduler that looks for the shortest.
   Nanoseconds Positioning(Position position, Offset at, bool write, TimePoint begin) const;
+
+  // Of a transfer that ended just before `at` and goes on: how long until [at, at + length) has
+  // passed the head, and how much of it has passed after `time`, in whole sectors.
+  Nanoseconds Continuing(Offset at, Bytes length) const;
+  Bytes PassedAfter(Offset at, Bytes length, Nanoseconds time) const;
 
   const MechanicsOptions& options() const { return options_; }
 
@@ -97,7 +106,8 @@ class Mechanics {
   };
 
   Address AddressOf(std::uint64_t sector) const;
-  std::int64_t Angle(const Address& address) const;  // when in a revolution it passes the head
+  std::int64_t SkewOf(const Address& address) const;  // of its track against the one before it
+  std::int64_t Angle(const Address& address) const;   // when in a revolution it passes the head
   Nanoseconds Move(Position from, const Address& to, bool write) const;
 
   MechanicsOptions options_;
