@@ -9,6 +9,8 @@
 namespace labrack::block {
 namespace {
 
+constexpr std::size_t kSpareMax = 1024;
+
 // Calls `use(page number, offset within the page, offset within the range, length)` for each page
 // that [at, at + length) touches.
 template <typename Use>
@@ -59,41 +61,76 @@ std::vector<std::size_t> Survivors(CutPolicy policy, std::size_t count, Random& 
 
 void SparseBytes::Read(Offset at, MutableView into) const {
   ForEachPage(at, into.size(),
-              [&](std::uint64_t page, std::size_t within, std::size_t done, std::size_t here) {
-                const auto found = pages_.find(page);
-                if (found == pages_.end()) {
+              [&](std::uint64_t number, std::size_t within, std::size_t done, std::size_t here) {
+                const auto group = groups_.find(number / kGroup);
+                const std::byte* page =
+                    group == groups_.end() ? nullptr : (*group->second)[number % kGroup].get();
+                if (page == nullptr) {
                   std::memset(into.data() + done, 0, here);
                 } else {
-                  std::memcpy(into.data() + done, found->second.get() + within, here);
+                  std::memcpy(into.data() + done, page + within, here);
                 }
               });
 }
 
 void SparseBytes::Write(Offset at, ConstView from) {
   ForEachPage(at, from.size(),
-              [&](std::uint64_t page, std::size_t within, std::size_t done, std::size_t here) {
-                Page& memory = pages_[page];
-                if (memory == nullptr) memory = std::make_unique<std::byte[]>(kPage);  // zeros
-                std::memcpy(memory.get() + within, from.data() + done, here);
+              [&](std::uint64_t number, std::size_t within, std::size_t done, std::size_t here) {
+                std::unique_ptr<Group>& group = groups_[number / kGroup];
+                if (group == nullptr) group = std::make_unique<Group>();
+                Page& page = (*group)[number % kGroup];
+                if (page == nullptr) {
+                  page = here == kPage ? std::make_unique_for_overwrite<std::byte[]>(kPage)
+                                       : std::make_unique<std::byte[]>(kPage);  // zeros
+                }
+                std::memcpy(page.get() + within, from.data() + done, here);
               });
 }
 
 SparseBytes SparseBytes::Copy() const {
   SparseBytes copy;
-  for (const auto& [number, memory] : pages_) {
-    Page& page = copy.pages_[number];
-    page = std::make_unique_for_overwrite<std::byte[]>(kPage);
-    std::memcpy(page.get(), memory.get(), kPage);
+  for (const auto& [number, group] : groups_) {
+    auto copied = std::make_unique<Group>();
+    for (std::size_t i = 0; i < kGroup; ++i) {
+      const Page& page = (*group)[i];
+      if (page == nullptr) continue;
+      (*copied)[i] = std::make_unique_for_overwrite<std::byte[]>(kPage);
+      std::memcpy((*copied)[i].get(), page.get(), kPage);
+    }
+    copy.groups_.emplace(number, std::move(copied));
   }
   return copy;
 }
 
+std::size_t SparseBytes::page_count() const {
+  std::size_t count = 0;
+  for (const auto& [number, group] : groups_) {
+    for (const Page& page : *group) count += page != nullptr;
+  }
+  return count;
+}
+
 DiskImage::WriteId DiskImage::Write(Offset at, ConstView from) {
   current_.Write(at, from);
-  pending_.emplace_hint(pending_.end(), next_id_, Pending{at, {from.begin(), from.end()}});
-  places_.emplace(at, next_id_);
   longest_ = std::max(longest_, Bytes(from.size()));
-  return next_id_++;
+  const WriteId id = next_id_++;
+  if (spare_pending_.empty()) {
+    pending_.emplace_hint(pending_.end(), id, Pending{at, {from.begin(), from.end()}});
+    places_.emplace(at, id);
+    return id;
+  }
+  PendingMap::node_type write = std::move(spare_pending_.back());
+  spare_pending_.pop_back();
+  write.key() = id;
+  write.mapped().at = at;
+  write.mapped().bytes.assign(from.begin(), from.end());
+  pending_.insert(pending_.end(), std::move(write));
+  PlaceMap::node_type place = std::move(spare_places_.back());
+  spare_places_.pop_back();
+  place.key() = at;
+  place.mapped() = id;
+  places_.insert(std::move(place));
+  return id;
 }
 
 void DiskImage::Persist(WriteId id) {
@@ -104,8 +141,13 @@ void DiskImage::Persist(WriteId id) {
   Overwrite(write, id);
   auto place = places_.find(write.at);
   while (place->second != id) ++place;
-  places_.erase(place);
-  pending_.erase(found);
+  if (spare_pending_.size() < kSpareMax) {
+    spare_places_.push_back(places_.extract(place));
+    spare_pending_.push_back(pending_.extract(found));
+  } else {
+    places_.erase(place);
+    pending_.erase(found);
+  }
 }
 
 // An earlier write of the same blocks that is pending still would, if a cut kept it, put old bytes

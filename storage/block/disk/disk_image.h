@@ -9,6 +9,7 @@
 // the rest reads as zeros.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -26,11 +27,15 @@ class SparseBytes {
   void Read(Offset at, MutableView into) const;
   void Write(Offset at, ConstView from);
   SparseBytes Copy() const;
-  std::size_t page_count() const { return pages_.size(); }
+  std::size_t page_count() const;
 
  private:
   using Page = std::unique_ptr<std::byte[]>;
-  std::map<std::uint64_t, Page> pages_;
+  // Neighbours together, so that the map is small and a look-up short.
+  static constexpr std::size_t kGroup = 512;
+  using Group = std::array<Page, kGroup>;
+
+  std::map<std::uint64_t, std::unique_ptr<Group>> groups_;
 };
 
 // What a power cut does to the writes that were pending.
@@ -75,14 +80,20 @@ class DiskImage {
     std::vector<std::byte> bytes;
   };
 
+  using PendingMap = std::map<WriteId, Pending>;  // by the order in which they were begun
+  using PlaceMap = std::multimap<Offset, WriteId>;
+
   void Keep(const Pending& write, const CutOptions& options, Random& random);
   void Overwrite(const Pending& write, WriteId id);  // what earlier ones hold of its blocks
 
   SparseBytes current_;
   SparseBytes durable_;
-  std::map<WriteId, Pending> pending_;     // by the order in which they were begun
-  std::multimap<Offset, WriteId> places_;  // of the pending writes
-  Bytes longest_;                          // of all writes so far
+  PendingMap pending_;
+  PlaceMap places_;  // of the pending writes
+  Bytes longest_;    // of all writes so far
+  // Of writes that are over: memory for the next ones, so that a simulation allocates none.
+  std::vector<PendingMap::node_type> spare_pending_;
+  std::vector<PlaceMap::node_type> spare_places_;
   WriteId next_id_ = 1;
 };
 
