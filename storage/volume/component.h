@@ -13,6 +13,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string_view>
 
 #include "storage/block/block_device.h"
@@ -33,10 +34,10 @@ std::string_view StateName(State state);  // "okay", "resyncing", "offline", "fa
 
 struct Component {
   block::BlockDevice* device = nullptr;  // outlives the volume
-  Offset data_at;
-  Bytes data_size;
-  Offset log_at;
-  Bytes log_size;
+  Offset data_at = {};
+  Bytes data_size = {};
+  Offset log_at = {};
+  Bytes log_size = {};
   State state = State::kOkay;
 };
 
@@ -44,6 +45,15 @@ struct Component {
 // `head` is what stands before the log. kInvalidArgument when nothing would be left.
 Result<Component> PlaceComponent(block::BlockDevice& device, Bytes head, Bytes log_size,
                                  Bytes unit);
+
+// Nothing is wrong with `components` as parts of one volume, beside the devices that are `present`
+// in it already. `block_size`: of the volume; zero when these are the first. kInvalidArgument says
+// what is wrong: mixed sector sizes, one device twice, no room for data.
+Result<void> CheckParts(std::string_view kind, std::span<const Component> components,
+                        std::span<block::BlockDevice* const> present, Bytes block_size);
+
+// What a volume answers that was made with FlushMode::kRefuse.
+Result<void> FlushRefused(std::string_view kind);
 
 // What remembers the states of one volume's components across crashes: the state database, or for
 // what needs no memory, nothing (null).

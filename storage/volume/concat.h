@@ -1,0 +1,29 @@
+// Concat: components one after the other, of any sizes. Grows at its end; what it holds stays where
+// it is.
+//
+//   | A ............ | B ...... | C ................ | (D, appended later)
+//
+// Lives on one reactor; not thread-safe.
+#pragma once
+
+#include <memory>
+#include <span>
+
+#include "storage/volume/row_volume.h"
+
+namespace labrack::volume {
+
+class Concat final : public RowVolume {
+ public:
+  // Errors: kInvalidArgument (no component, mixed sector sizes, one device twice, no room).
+  static Result<std::unique_ptr<Concat>> Create(runtime::Reactor& reactor,
+                                                std::span<const Component> components,
+                                                block::FlushMode flush_mode);
+  // The same errors; then nothing has changed.
+  Result<void> Grow(std::span<const Component> components);
+
+ private:
+  using RowVolume::RowVolume;
+};
+
+}  // namespace labrack::volume
