@@ -1,6 +1,7 @@
 #include "storage/volume/raid5.h"
 
 #include <algorithm>
+#include <iterator>
 #include <string>
 #include <utility>
 
@@ -12,6 +13,31 @@ namespace labrack::volume {
 namespace {
 
 std::string Size(Bytes bytes) { return FormatBytesExact(bytes); }
+
+bool Present(const Component& component) {
+  return component.device != nullptr && component.state == State::kOkay;
+}
+
+Result<void> CheckCount(const std::vector<Component>& components) {
+  const std::size_t count = components.size();
+  if (count < kRaid5ColumnsMin || count > kRaid5ColumnsMax) {
+    return Fail(Errc::kInvalidArgument, "RAID-5",
+                "has " + std::to_string(count) + " columns; it takes " +
+                    std::to_string(kRaid5ColumnsMin) + " to " + std::to_string(kRaid5ColumnsMax));
+  }
+  const auto present = static_cast<std::size_t>(std::ranges::count_if(components, Present));
+  if (count - present > 1) {
+    return Fail(Errc::kUnavailable, "RAID-5",
+                std::to_string(count - present) + " of its " + std::to_string(count) +
+                    " columns are missing; it can do without one");
+  }
+  return {};
+}
+
+// Of any column that is there; they are the same.
+Bytes BlockSize(const std::vector<Component>& components) {
+  return std::ranges::find_if(components, Present)->device->geometry().block_size;
+}
 
 // What each component must have, so that the volume can be made of them. All problems at once.
 class Problems {
@@ -33,12 +59,11 @@ Result<void> CheckComponents(const std::vector<Component>& components,
                              const Raid5Options& options) {
   Problems problems;
   const std::size_t count = components.size();
-  if (count < kRaid5ColumnsMin || count > kRaid5ColumnsMax) {
-    problems.Add("has " + std::to_string(count) + " columns; it takes " +
-                 std::to_string(kRaid5ColumnsMin) + " to " + std::to_string(kRaid5ColumnsMax));
-    return problems.Verdict();
-  }
-  const Bytes block = components[0].device->geometry().block_size;
+  std::vector<Component> present;
+  std::ranges::copy_if(components, std::back_inserter(present), Present);
+  Result<void> parts = CheckParts("RAID-5", present, {}, Bytes(0));
+  if (!parts) return parts;
+  const Bytes block = BlockSize(components);
   const Bytes interlace = options.interlace;
   if (!IsAligned(interlace, block) || interlace < block * 2 || interlace > Raid5::kInterlaceMax) {
     problems.Add("interlace " + Size(interlace) + " is not a multiple of the block of " +
@@ -48,11 +73,6 @@ Result<void> CheckComponents(const std::vector<Component>& components,
   const Bytes log = ParityLogShape::LogSize(options.parity_log, 1, block, interlace);
   for (std::size_t column = 0; column < count; ++column) {
     const Component& component = components[column];
-    const Bytes own = component.device->geometry().block_size;
-    if (own != block) {
-      problems.AddOf(column, "has blocks of " + Size(own) + ", column 0 of " + Size(block) +
-                                 "; they must be the same");
-    }
     if (component.data_size < interlace) {
       problems.AddOf(column, "holds " + Size(component.data_size) + " of data; it needs " +
                                  Size(interlace) + " at least");
@@ -65,11 +85,6 @@ Result<void> CheckComponents(const std::vector<Component>& components,
   return problems.Verdict();
 }
 
-std::size_t MissingCount(const std::vector<Component>& components) {
-  return static_cast<std::size_t>(std::ranges::count_if(
-      components, [](const Component& component) { return component.state != State::kOkay; }));
-}
-
 }  // namespace
 
 Raid5::Raid5(runtime::Reactor& reactor, std::vector<Component> components,
@@ -78,6 +93,7 @@ Raid5::Raid5(runtime::Reactor& reactor, std::vector<Component> components,
     : reactor_(reactor),
       layout_(layout),
       geometry_({.size = layout.size(), .block_size = block}),
+      flush_mode_(options.flush_mode),
       columns_(reactor, std::move(components), ledger),
       log_(columns_, {.mode = options.parity_log,
                       .volume_id = options.volume_id,
@@ -93,15 +109,13 @@ Raid5::~Raid5() { LABRACK_CHECK(behind_.running_count() == 0); }
 Task<Result<std::unique_ptr<Raid5>>> Raid5::Open(runtime::Reactor& reactor,
                                                  std::vector<Component> components,
                                                  Raid5Options options, Ledger* ledger) {
-  Result<void> checked = CheckComponents(components, options);
+  Result<void> checked = CheckCount(components);
+  if (checked) checked = CheckComponents(components, options);
   if (!checked) co_return std::unexpected(checked.error());
-  const std::size_t missing = MissingCount(components);
-  if (missing > 1) {
-    co_return Fail(Errc::kUnavailable, "RAID-5",
-                   std::to_string(missing) + " of its " + std::to_string(components.size()) +
-                       " columns are missing; it can do without one");
+  for (Component& component : components) {
+    if (component.device == nullptr) component.state = State::kFailed;
   }
-  const Bytes block = components[0].device->geometry().block_size;
+  const Bytes block = BlockSize(components);
   Bytes data = components[0].data_size;
   Bytes log = components[0].log_size;
   for (const Component& component : components) {
@@ -144,6 +158,14 @@ Task<Result<void>> Raid5::Recover(const Raid5Options& options) {
 }
 
 Task<Result<void>> Raid5::Flush(block::IoContext io) {
+  switch (flush_mode_) {
+    case block::FlushMode::kPass:
+      break;
+    case block::FlushMode::kRefuse:
+      co_return FlushRefused("RAID-5");
+    case block::FlushMode::kDrop:
+      co_return Result<void>{};
+  }
   const bool durable_already = log_.shape().mode == ParityLogMode::kPrewrite;
   if (durable_already) co_return columns_.Usable();
   co_return co_await columns_.Flush(io);

@@ -50,6 +50,7 @@ struct Raid5Options {
   // Assembles what kRefusedBySafety stands for all the same: the owner would rather have what is
   // right of it than nothing (as mdadm --assemble --force).
   bool force = false;
+  block::FlushMode flush_mode = block::FlushMode::kPass;
 };
 
 class Raid5 final : public block::BlockDevice {
@@ -57,7 +58,8 @@ class Raid5 final : public block::BlockDevice {
   static constexpr Bytes kInterlaceMax = 1_MiB;
 
   // Assembles the volume from its columns in their order, and makes it whole after a power cut. At
-  // most one column may be other than kOkay. Errors: kInvalidArgument for components that cannot
+  // most one column may be other than kOkay; its device may be null. Sizes of data and log are what
+  // they were when the volume was made. Errors: kInvalidArgument for components that cannot
   // make the volume (all problems in one note); kUnavailable when two are missing;
   // kRefusedBySafety for a volume that lacks a column and whose parity may be wrong; kCorrupt for
   // one that was made with another log. `ledger` may be null.
@@ -122,6 +124,7 @@ class Raid5 final : public block::BlockDevice {
   runtime::Reactor& reactor_;
   Raid5Layout layout_;
   block::Geometry geometry_;
+  block::FlushMode flush_mode_;
   Raid5Columns columns_;
   ParityLog log_;
   LineLocks locks_;

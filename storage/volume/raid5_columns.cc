@@ -98,8 +98,9 @@ Task<Result<void>> Raid5Columns::TakeSpare(block::IoContext io, std::size_t colu
   }
   Component spare = **taken;
   const Component& gone = components_[column];
+  const Component& other = components_[column == 0 ? 1 : 0];
   const bool fits = spare.data_size >= gone.data_size && spare.log_size >= gone.log_size &&
-                    spare.device->geometry().block_size == gone.device->geometry().block_size;
+                    spare.device->geometry().block_size == other.device->geometry().block_size;
   if (!fits) {
     co_return Fail(Errc::kInvalidArgument, Slot(column),
                    "the hot spare has less data or log, or other blocks, than what it replaces");
