@@ -1,6 +1,6 @@
-// Goal: presets are the disks that their names say, found by name, and behave alike on every machine.
-// Method: rates, seek times and latencies of each preset, measured in virtual time, against the table
-// of their sources; names that do not exist.
+// Goal: presets are the disks that their names say, found by name, and behave alike on every
+// machine. Method: rates, seek times and latencies of each preset, measured in virtual time,
+// against the table of their sources; names that do not exist.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

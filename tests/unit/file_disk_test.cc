@@ -1,13 +1,15 @@
-// Goal: a file and a piece of memory keep the contract of a disk: every byte where it was written, a
-// clear error otherwise, and no success after a flush has failed.
+// Goal: a file and a piece of memory keep the contract of a disk: every byte where it was written,
+// a clear error otherwise, and no success after a flush has failed.
 // Method: seeded writes and reads of any memory alignment against a byte model, on both reactors;
 // files that cannot be disks; a reactor between that makes transfers short or fails them.
 #include "storage/block/disk/file_disk.h"
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdlib>
 #include <fcntl.h>
 #include <filesystem>
+#include <new>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 #include <unistd.h>
@@ -19,6 +21,22 @@
 #include "storage/base/random.h"
 #include "storage/block/disk/ram_disk.h"
 #include "storage/runtime/open_reactor.h"
+
+namespace {
+
+std::size_t allocation_count = 0;
+
+}  // namespace
+
+// Counts what the whole program allocates, for the tests that ask.
+void* operator new(std::size_t size) {
+  ++allocation_count;
+  void* memory = std::malloc(size);
+  if (memory == nullptr) std::abort();
+  return memory;
+}
+void operator delete(void* memory) noexcept { std::free(memory); }
+void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
 
 namespace labrack::block {
 namespace {
@@ -168,6 +186,20 @@ TEST_F(ScriptedFileDisk, GoesOnWithTheRestOfAShortTransfer) {
   EXPECT_EQ(reactor_.operations[3].at, Offset(4096 + 1536));
   EXPECT_EQ(reactor_.operations[3].length, 2560U);
   EXPECT_EQ(reactor_.operations[3].memory, memory_.view().data() + 1536);
+}
+
+TEST_F(ScriptedFileDisk, AllocatesNothing) {
+  reactor_.operations.reserve(1000);
+  EXPECT_TRUE(Read(4_KiB));  // frames are kept from here on
+  EXPECT_TRUE(Write(4_KiB, true));
+  EXPECT_TRUE(Flush());
+  const std::size_t before = allocation_count;
+  for (int i = 0; i < 100; ++i) {
+    EXPECT_TRUE(Read(4_KiB));
+    EXPECT_TRUE(Write(4_KiB, true));
+    EXPECT_TRUE(Flush());
+  }
+  EXPECT_EQ(allocation_count, before);
 }
 
 TEST_F(ScriptedFileDisk, SaysWhatFailedAndWhere) {

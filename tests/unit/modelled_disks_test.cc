@@ -1,8 +1,8 @@
 // Goal: every modelled disk holds what was written, loses in a power cut only what it may lose, and
 // is the same in every run of a seed.
-// Method: seeded clients, each in a region of its own, against a model that remembers for each block
-// what must and what may be there; the power goes at a random instant, under a random policy; all
-// presets take turns. LABRACK_SEED=n replays one seed.
+// Method: seeded clients, each in a region of its own, against a model that remembers for each
+// block what must and what may be there; the power goes at a random instant, under a random policy;
+// all presets take turns. LABRACK_SEED=n replays one seed.
 #include <algorithm>
 #include <array>
 #include <cstdlib>

@@ -1,17 +1,33 @@
-// Goal: a modelled disk takes the time that closed forms give, and keeps the laws of any disk: never
-// faster than its medium and its bus, no slower for more commands at once, a flush waits for what it
-// covers.
-// Method: the three microbenchmarks (sequential, random at depth 1 to 64, synchronous 2 KiB) against
-// formulas from the options alone; then one test per mechanism, in virtual time.
+// Goal: a modelled disk takes the time that closed forms give, and keeps the laws of any disk:
+// never faster than its medium and its bus, no slower for more commands at once, a flush waits for
+// what it covers.
+// Method: the three microbenchmarks (sequential, random at depth 1 to 64, synchronous 2 KiB)
+// against formulas from the options alone; then one test per mechanism, in virtual time.
 #include "storage/block/disk/rotating_disk.h"
 
-#include <algorithm>
-#include <cmath>
+#include <cstdlib>
+#include <new>
 
 #include <gtest/gtest.h>
 
 #include "storage/block/disk/presets.h"
 #include "tests/unit/model_disk_load.h"
+
+namespace {
+
+std::size_t allocation_count = 0;
+
+}  // namespace
+
+// Counts what the whole program allocates, for the tests that ask.
+void* operator new(std::size_t size) {
+  ++allocation_count;
+  void* memory = std::malloc(size);
+  if (memory == nullptr) std::abort();
+  return memory;
+}
+void operator delete(void* memory) noexcept { std::free(memory); }
+void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
 
 namespace labrack::block {
 namespace {
@@ -318,6 +334,21 @@ TEST_F(Rotating, NobodyWaitsForEver) {
   reactor_.Run(JoinTask(&group));
   EXPECT_GT(test.waited, std::chrono::milliseconds(200)) << "the shortest access is elsewhere";
   EXPECT_LT(test.waited, std::chrono::milliseconds(340));
+}
+
+// Once the blocks are there, a simulated command takes no memory from the system.
+TEST_F(Rotating, CommandsAllocateNothing) {
+  auto disk = Make();
+  for (const bool write : {false, true}) {
+    Load load{.clients = 8, .count = 5000, .write = write, .within = 1_MiB};
+    RunLoad(reactor_, *disk, load);
+    const std::size_t before = allocation_count;
+    RunLoad(reactor_, *disk, load);
+    const std::size_t first = allocation_count - before;
+    load.count = 10'000;
+    RunLoad(reactor_, *disk, load);
+    EXPECT_EQ(allocation_count - before - first, first) << "what the clients need, and no more";
+  }
 }
 
 TEST_F(Rotating, CancelledCommandsAreNotServed) {

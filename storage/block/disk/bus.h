@@ -2,9 +2,9 @@
 // are asked for; a disk is off the bus while it positions. Pure bookkeeping of instants: who asks
 // sleeps until the answer himself.
 //
-//   disk 0  ==seek==rotate==[medium]            a read holds the bus for the end of its transfer
-//   bus                     ---[0000]--[11]     from the medium: it began to move as soon as the rest
-//   disk 1  [11]==seek==...                     would arrive in time. A write moves before it.
+//   disk 0   ==seek==rotate==[medium]
+//   bus      [11]............[0 0 0 0]     a read moves while the medium gives its last bytes,
+//   disk 1   ====seek==rotate==[mm]        a write before it gets there
 #pragma once
 
 #include <cstdint>

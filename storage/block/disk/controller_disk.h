@@ -1,18 +1,19 @@
-// ControllerDisk: a controller with a buffer, in front of units that work in parallel: the dies of an
-// SSD, or the spindles behind a LUN of a disk array. In virtual time.
+// ControllerDisk: a controller with a buffer, in front of units that work in parallel: the dies of
+// an SSD, or the spindles behind a LUN of a disk array. In virtual time.
 //
 //   host --bus--> controller: latency, commands per second
 //                     |  write: acknowledged from the buffer, when it has room
 //                     |  read: a part from each unit that holds one
 //          [unit 0] [unit 1] ... [unit n-1]       chunks take turns over the units
 //
-// Each unit does one thing at a time. A read waits for reads before it and for the rest of one write
-// only: a die suspends its programs, an array puts what is written back behind what is read. When a
-// command comes, all of its instants follow from those before it, so it sleeps once or twice.
+// Each unit does one thing at a time. A read waits for reads before it and for the rest of one
+// write only: a die suspends its programs, an array puts what is written back behind what is read.
+// When a command comes, all of its instants follow from those before it, so it sleeps once or
+// twice.
 //
-// A safe buffer (power-loss protection, mirrored NVRAM) makes every acknowledged write durable, and a
-// Flush costs next to nothing. With any other, what is acknowledged is durable after a Flush, which
-// waits until the buffer is empty and the map of the flash has been written.
+// A safe buffer (power-loss protection, mirrored NVRAM) makes every acknowledged write durable, and
+// a Flush costs next to nothing. With any other, what is acknowledged is durable after a Flush,
+// which waits until the buffer is empty and the map of the flash has been written.
 //
 // What is left out: garbage collection (a drive with enough erased blocks), wear, rebuilds.
 #pragma once

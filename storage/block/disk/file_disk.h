@@ -1,5 +1,5 @@
-// FileDisk: a file of the host as a disk, through a reactor's file operations. Flush is fdatasync, a
-// durable write is RWF_DSYNC. The page cache is left out (O_DIRECT) where the file system can do
+// FileDisk: a file of the host as a disk, through a reactor's file operations. Flush is fdatasync,
+// a durable write is RWF_DSYNC. The page cache is left out (O_DIRECT) where the file system can do
 // that; where it cannot, note() says so, and nothing else changes.
 //
 //   Read, Write --> one FileOp --> io_uring or threads      a short transfer goes on with the rest

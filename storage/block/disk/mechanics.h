@@ -8,9 +8,9 @@
 //
 // The platter never stops: what it shows under the head at instant t is t modulo one revolution, so
 // a request that comes a moment too late waits for nearly a whole one. Blocks run along a track,
-// then over the surfaces of the cylinder, then to the next cylinder; each track begins later than the
-// one before it by its skew, in which the heads get there, so that a sequential transfer loses no
-// revolution.
+// then over the surfaces of the cylinder, then to the next cylinder; each track begins later than
+// the one before it by its skew, in which the heads get there, so that a sequential transfer loses
+// no revolution.
 #pragma once
 
 #include <cstdint>
@@ -51,8 +51,8 @@ struct MechanicsOptions {
   std::int64_t track_skew_ns = 0;
   std::int64_t cylinder_skew_ns = 0;
 
-  // kInvalidArgument with what is wrong: no zones, no surfaces, a skew shorter than the move that it
-  // is for.
+  // kInvalidArgument with what is wrong: no zones, no surfaces, a skew shorter than the move that
+  // it is for.
   Result<void> Validate() const;
 };
 

@@ -1,6 +1,6 @@
-// ModelDisk: what all modelled disks have in common: the commands that they take at once, their bytes,
-// and their power. How long something takes, and when a write is on the medium, is what the kinds
-// differ in (rotating_disk.h, controller_disk.h).
+// ModelDisk: what all modelled disks have in common: the commands that they take at once, their
+// bytes, and their power. How long something takes, and when a write is on the medium, is what the
+// kinds differ in (rotating_disk.h, controller_disk.h).
 //
 //   Read, Write, Flush --> one of `queue_depth` slots --> the kind's Serve...: sleeps its time
 //                                                             |  Persist(id): survives from now on

@@ -1,7 +1,8 @@
-// Presets: modelled disks by name: those of the machines in the five posts that this lab can settle,
-// and what one buys today. Each number stands in presets.cc with its source:
+// Presets: modelled disks by name: those of the machines in the five posts that this lab can
+// settle, and what one buys today. Each number stands in presets.cc with its source:
 //
-//   [C]  read in public source code: DiskSim 4's parameters, extracted from real drives, as our fits
+//   [S]  stated in one of the posts
+//   [C]  read in public source code: parameters of real drives that came with DiskSim 4, our fits
 //   [D]  a public document
 //   [K]  a typical value of general knowledge, not checked against one drive
 //   [G]  a guess, or worked out from the others

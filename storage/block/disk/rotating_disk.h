@@ -1,21 +1,22 @@
 // RotatingDisk: a disk with heads and platters in virtual time, after Ruemmler and Wilkes ("An
-// introduction to disk drive modeling", IEEE Computer 27(3), 1994) and DiskSim's division of a drive.
+// introduction to disk drive modeling", IEEE Computer 27(3), 1994) and DiskSim's division of a
+// drive.
 //
-//   host --bus--> command --hit?--> track cache / write cache ------------------------> bus --> host
-//                 overhead   |miss                                                      ^
-//                            v                                                          |
-//                   tagged queue --scheduler--> arm: seek, settle, rotate, transfer ----+
+//   host --bus--> command --hit?--> track cache, write cache -----------------------> bus --> host
+//                 overhead   |miss                                                    ^
+//                            v                                                        |
+//                   tagged queue --scheduler--> arm: seek, settle, rotate, transfer --+
 //                                                ^ while nobody asks: reading ahead, writing back
 //
-// Commands cost the disk's processor one after the other; positioning overlaps with the commands and
-// bus transfers of others. A read of what the heads are about to pass anyway (reading ahead) goes on
-// without a seek. A small write that follows another has just missed its block and waits for nearly a
-// whole revolution, unless the write cache takes it.
+// Commands cost the disk's processor one after the other; positioning overlaps with the commands
+// and bus transfers of others. A read of what the heads are about to pass anyway (reading ahead)
+// goes on without a seek. A small write that follows another has just missed its block and waits
+// for nearly a whole revolution, unless the write cache takes it.
 //
-// Write cache: off and write-through acknowledge what is on the medium. Write-back acknowledges what
-// has crossed the bus; what is cached is written in the order of places when the arm is idle, when
-// there is no room, or for a Flush, which takes the arm until the cache is empty and keeps other
-// writes out of it meanwhile, as ATA's FLUSH CACHE does.
+// Write cache: off and write-through acknowledge what is on the medium. Write-back acknowledges
+// what has crossed the bus; what is cached is written in the order of places when the arm is idle,
+// when there is no room, or for a Flush, which takes the arm until the cache is empty and keeps
+// other writes out of it meanwhile, as ATA's FLUSH CACHE does.
 #pragma once
 
 #include <cstdint>

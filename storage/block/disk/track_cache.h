@@ -1,5 +1,5 @@
-// TrackCache: which parts of the medium a disk's buffer holds from reading, as a few segments of one
-// size each, the longest unused to go first. Lengths only; the bytes are in the disk's image.
+// TrackCache: which parts of the medium a disk's buffer holds from reading, as a few segments of
+// one size each, the longest unused to go first. Lengths only; the bytes are in the disk's image.
 //
 //   segment   begin ====read====> end ....to be read ahead.... limit      limit - begin <= size
 //
@@ -37,8 +37,8 @@ class TrackCache {
 
   // The segment that holds all of it, marked as used, or nullptr.
   Segment* Find(Offset at, Bytes length);
-  // Of a read from the medium: the segment that it goes on from, or that it takes. nullptr when there
-  // are no segments, or when it is longer than one.
+  // Of a read from the medium: the segment that it goes on from, or that it takes. nullptr when
+  // there are no segments, or when it is longer than one.
   Segment* Insert(Offset at, Bytes length);
   // Overwritten: no longer there.
   void Invalidate(Offset at, Bytes length);
