@@ -81,7 +81,7 @@ Task<Result<void>> IoQueue::Read(IoContext io, Offset at, MutableView into) {
   LABRACK_CHECK(geometry_.Covers(at, Bytes(into.size())));
   if (!StartsAtOnce(io.priority)) {
     Request request(Direction::kRead, io, at, into, {});
-    Result<void> done = co_await Queued(request);
+    Result<void> done = co_await Queued(&request);
     co_return done;
   }
   StatsOf(io.priority).waits.Record(0);
@@ -95,7 +95,7 @@ Task<Result<void>> IoQueue::Write(IoContext io, Offset at, ConstView from) {
   LABRACK_CHECK(geometry_.Covers(at, Bytes(from.size())));
   if (!StartsAtOnce(io.priority)) {
     Request request(Direction::kWrite, io, at, {}, from);
-    Result<void> done = co_await Queued(request);
+    Result<void> done = co_await Queued(&request);
     co_return done;
   }
   StatsOf(io.priority).waits.Record(0);
@@ -113,7 +113,7 @@ Task<Result<void>> IoQueue::WriteOptional(IoContext io, Offset at, ConstView fro
   }
   Request request(Direction::kWrite, io, at, {}, from);
   request.optional = true;
-  Result<void> done = co_await Queued(request);
+  Result<void> done = co_await Queued(&request);
   co_return done;
 }
 
@@ -125,19 +125,19 @@ Task<Result<void>> IoQueue::Flush(IoContext io) {
 
 // --- waiting ---
 
-Task<Result<void>> IoQueue::Queued(Request& request) {
-  const runtime::CancelToken* cancel = request.io.cancel;
+Task<Result<void>> IoQueue::Queued(Request* request) {
+  const runtime::CancelToken* cancel = request->io.cancel;
   if (cancel != nullptr && cancel->cancelled()) {
-    ++StatsOf(request.io.priority).cancelled_count;
+    ++StatsOf(request->io.priority).cancelled_count;
     co_return std::unexpected(Error(Errc::kCancelled));
   }
-  Turn turn(*this, request, std::source_location::current());
+  Turn turn(*this, *request, std::source_location::current());
   co_await turn;
-  if (request.state == Request::State::kLeads) {
+  if (request->state == Request::State::kLeads) {
     Result<void> done = co_await Lead(request);
     co_return done;
   }
-  co_return std::move(request.result);
+  co_return std::move(request->result);
 }
 
 void IoQueue::Enter(Request& request) {
@@ -315,10 +315,10 @@ Task<Result<void>> IoQueue::Single(const Request& request) {
 
 // By the coroutine of the request that leads. Members other than it go on when they are woken, and
 // with them their frames go.
-Task<Result<void>> IoQueue::Lead(Request& leader) {
-  if (leader.buffer == nullptr) {
-    Result<void> done = co_await Single(leader);
-    Ended(leader.io.priority);
+Task<Result<void>> IoQueue::Lead(Request* leader) {
+  if (leader->buffer == nullptr) {
+    Result<void> done = co_await Single(*leader);
+    Ended(leader->io.priority);
     co_return done;
   }
   Result<void> done = co_await WholeRun(leader);
@@ -326,28 +326,28 @@ Task<Result<void>> IoQueue::Lead(Request& leader) {
     ++stats_.split_count;
     co_await MemberByMember(leader);
   } else {
-    for (Request* member = leader.run_first; member != nullptr; member = member->run_next) {
+    for (Request* member = leader->run_first; member != nullptr; member = member->run_next) {
       member->result = done;
     }
   }
-  free_buffers_.push_back(leader.buffer);
-  for (Request* member = leader.run_first; member != nullptr;) {
+  free_buffers_.push_back(leader->buffer);
+  for (Request* member = leader->run_first; member != nullptr;) {
     Request* next = member->run_next;
-    if (member != &leader) Complete(*member, std::move(member->result));
+    if (member != leader) Complete(*member, std::move(member->result));
     member = next;
   }
-  Ended(leader.io.priority);
-  co_return std::move(leader.result);
+  Ended(leader->io.priority);
+  co_return std::move(leader->result);
 }
 
 // No member's cancel token goes along: it would cancel the others.
-Task<Result<void>> IoQueue::WholeRun(const Request& leader) {
-  IoContext io = leader.io;
+Task<Result<void>> IoQueue::WholeRun(const Request* leader) {
+  IoContext io = leader->io;
   io.cancel = nullptr;
-  const Offset at = leader.run_first->at;
-  const MutableView buffer = leader.buffer->first(leader.run_length);
-  if (leader.direction == Direction::kWrite) {
-    for (const Request* member = leader.run_first; member != nullptr; member = member->run_next) {
+  const Offset at = leader->run_first->at;
+  const MutableView buffer = leader->buffer->first(leader->run_length);
+  if (leader->direction == Direction::kWrite) {
+    for (const Request* member = leader->run_first; member != nullptr; member = member->run_next) {
       std::ranges::copy(member->from, buffer.subspan((member->at - at).size()).begin());
     }
     Result<void> written = co_await device_.Write(io, at, buffer);
@@ -355,17 +355,17 @@ Task<Result<void>> IoQueue::WholeRun(const Request& leader) {
   }
   Result<void> read = co_await device_.Read(io, at, buffer);
   if (!read) co_return read;
-  for (const Request* member = leader.run_first; member != nullptr; member = member->run_next) {
+  for (const Request* member = leader->run_first; member != nullptr; member = member->run_next) {
     std::ranges::copy(buffer.subspan((member->at - at).size(), member->into.size()),
                       member->into.begin());
   }
   co_return read;
 }
 
-Task<void> IoQueue::MemberByMember(Request& leader) {
-  for (Request* member = leader.run_first; member != nullptr; member = member->run_next) {
+Task<void> IoQueue::MemberByMember(Request* leader) {
+  for (Request* member = leader->run_first; member != nullptr; member = member->run_next) {
     if (member->optional) continue;
-    member->io.priority = leader.io.priority;  // as which it is counted at the device
+    member->io.priority = leader->io.priority;  // as which it is counted at the device
     member->result = co_await Single(*member);
   }
 }

@@ -103,7 +103,7 @@ class IoQueue final : public BlockDevice {
   void Began(PriorityClass priority, Offset end);
   void Ended(PriorityClass priority);
 
-  Task<Result<void>> Queued(Request& request);
+  Task<Result<void>> Queued(Request* request);
   void Enter(Request& request);
   void Leave(Request& request, TimePoint now);
   void Remove(Request& request);
@@ -117,10 +117,10 @@ class IoQueue final : public BlockDevice {
   void FormRun(Request& leader);
   AlignedBuffer* TakeBuffer();  // null when all are in use
 
-  Task<Result<void>> Lead(Request& leader);
+  Task<Result<void>> Lead(Request* leader);
   Task<Result<void>> Single(const Request& request);
-  Task<Result<void>> WholeRun(const Request& leader);
-  Task<void> MemberByMember(Request& leader);
+  Task<Result<void>> WholeRun(const Request* leader);
+  Task<void> MemberByMember(Request* leader);
 
   runtime::Reactor& reactor_;
   BlockDevice& device_;
