@@ -16,6 +16,7 @@
 #include "storage/block/wrap/fault.h"
 #include "storage/block/wrap/fault_atlas.h"
 #include "storage/runtime/sim_reactor.h"
+#include "storage/runtime/task_group.h"
 #include "tests/unit/memory_device.h"
 #include "tests/unit/seeds.h"
 
@@ -25,7 +26,9 @@ namespace {
 using runtime::CancelToken;
 using runtime::Reactor;
 using runtime::SimReactor;
+using runtime::TaskGroup;
 using std::chrono::milliseconds;
+using testing::AnyOf;
 using testing::Each;
 using testing::HasSubstr;
 
@@ -524,6 +527,57 @@ TEST(FaultAtlas, WhatIsDrawnBeyondItIsSaidToBe) {
     }
   }
   if (std::getenv("LABRACK_SEED") == nullptr) EXPECT_GT(beyond, 5U);
+}
+
+// Several clients at once, each on blocks of its own.
+Task<void> Client(Group& group, BlockDevice& device, std::uint64_t client, std::uint64_t clients) {
+  std::vector<std::byte> block(kBlock.size(), static_cast<std::byte>(client));
+  while (group.reactor.Now() < At(milliseconds(450))) {
+    const std::uint64_t own = (kBlocks - client + clients - 1) / clients;
+    const Offset at = AtBlock(client + clients * group.random.Below(own));
+    IoContext io;
+    io.durable = group.random.Chance(0.2);
+    Result<void> done;
+    if (group.random.Chance(0.1)) {
+      done = co_await device.Flush(io);
+    } else if (group.random.Chance(0.5)) {
+      done = co_await device.Read(io, at, block);
+    } else {
+      done = co_await device.Write(io, at, block);
+    }
+    if (done) continue;
+    EXPECT_THAT(done.error().code(),
+                AnyOf(Errc::kIo, Errc::kUnavailable, Errc::kTimedOut, Errc::kNoSpace));
+    co_await Sleep(group.reactor, group.reactor.Now() + milliseconds(1));
+  }
+}
+
+Task<void> Clients(Group& group, BlockDevice& device, std::uint64_t count) {
+  TaskGroup clients(group.reactor);
+  for (std::uint64_t i = 0; i < count; ++i) clients.Spawn(Client(group, device, i, count));
+  co_await clients.Join();
+}
+
+TEST(FaultDevice, IosAtOnceAllEndAndFaultsCanBeSwitchedOff) {
+  for (const Seed seed : SeedsToRun(60)) {
+    SCOPED_TRACE(Replay(seed, "wrap_fault_test"));
+    Group group(seed);
+    FaultAtlas atlas(group.options);
+    group.Build(atlas, 1);
+    FaultDevice& device = *group.faulty[0];
+    group.reactor.Run(Clients(group, device, 2 + group.random.Below(8)));
+    device.SwitchOff();
+    device.Reopen();
+    std::vector<std::byte> all(kGeometry.size.size(), std::byte{0x42});
+    IoContext durable;
+    durable.durable = true;
+    ASSERT_TRUE(group.reactor.Run(device.Write(durable, AtBlock(0), all)).has_value());
+    ASSERT_TRUE(group.reactor.Run(device.Flush({})).has_value());
+    std::ranges::fill(all, std::byte{0});
+    ASSERT_TRUE(group.reactor.Run(device.Read({}, AtBlock(0), all)).has_value());
+    EXPECT_EQ(std::ranges::count(all, std::byte{0x42}), std::ssize(all));
+    ASSERT_FALSE(testing::Test::HasFailure()) << group.Plan();
+  }
 }
 
 TEST(FaultDevice, TheSameSeedDrawsAndDoesTheSame) {

@@ -23,16 +23,15 @@ void Rot(MutableView block, Seed seed, std::uint64_t number) {
 }  // namespace
 
 Result<std::unique_ptr<FaultDevice>> FaultDevice::Create(runtime::Reactor& reactor,
-                                                         BlockDevice& device, FaultPlan plan,
+                                                         BlockDevice& device, const FaultPlan& plan,
                                                          std::string name) {
   if (Result<void> valid = plan.Validate(device.geometry()); !valid) {
     return std::unexpected(valid.error());
   }
-  return std::unique_ptr<FaultDevice>(
-      new FaultDevice(reactor, device, std::move(plan), std::move(name)));
+  return std::unique_ptr<FaultDevice>(new FaultDevice(reactor, device, plan, std::move(name)));
 }
 
-FaultDevice::FaultDevice(runtime::Reactor& reactor, BlockDevice& device, FaultPlan plan,
+FaultDevice::FaultDevice(runtime::Reactor& reactor, BlockDevice& device, const FaultPlan& plan,
                          std::string name)
     : reactor_(reactor),
       device_(device),
@@ -248,7 +247,7 @@ Task<Result<void>> FaultDevice::Write(IoContext io, Offset at, ConstView from) {
     if (wrong == nullptr) wrong = Hitting(kind, range);
   }
   if (wrong != nullptr) {
-    done = co_await PutWrong(io, at, from, *wrong);
+    done = co_await PutWrong(io, at, from, wrong);
   } else {
     done = co_await PutRight(io, at, from);
   }
@@ -294,9 +293,9 @@ Task<Result<void>> FaultDevice::PutRight(IoContext io, Offset at, ConstView from
 
 // The part within the fault's blocks goes wrong, what lies before and after it does not.
 Task<Result<void>> FaultDevice::PutWrong(IoContext io, Offset at, ConstView from,
-                                         Planned& planned) {
-  const Fault& fault = planned.fault;
-  --planned.hits_left;
+                                         Planned* planned) {
+  const Fault& fault = planned->fault;
+  --planned->hits_left;
   CountHit(fault.kind);
   const Range part = Overlap({at, Bytes(from.size())}, {fault.at, fault.length});
   const std::size_t begin = (part.at - at).size();
@@ -308,7 +307,7 @@ Task<Result<void>> FaultDevice::PutWrong(IoContext io, Offset at, ConstView from
   if (fault.kind == FaultKind::kMisdirectedWrite) {
     done = co_await Put(io, fault.elsewhere + (part.at - fault.at), bytes);
   } else if (fault.kind == FaultKind::kTornWrite) {
-    done = co_await PutTorn(io, part.at, bytes, Derive(fault.seed, planned.hits_left));
+    done = co_await PutTorn(io, part.at, bytes, Derive(fault.seed, planned->hits_left));
   }
   co_return done;
 }

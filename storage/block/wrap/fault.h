@@ -29,7 +29,7 @@ class FaultDevice final : public BlockDevice {
   // Errors: kInvalidArgument, when the plan is not one for this device. Reactor and device outlive
   // this; `name` is the subject of errors.
   static Result<std::unique_ptr<FaultDevice>> Create(runtime::Reactor& reactor, BlockDevice& device,
-                                                     FaultPlan plan, std::string name);
+                                                     const FaultPlan& plan, std::string name);
 
   Geometry geometry() const override { return geometry_; }
   Task<Result<void>> Read(IoContext io, Offset at, MutableView into) override;
@@ -65,7 +65,8 @@ class FaultDevice final : public BlockDevice {
     Offset end() const { return at + length; }
   };
 
-  FaultDevice(runtime::Reactor& reactor, BlockDevice& device, FaultPlan plan, std::string name);
+  FaultDevice(runtime::Reactor& reactor, BlockDevice& device, const FaultPlan& plan,
+              std::string name);
 
   static Range Overlap(Range a, Range b);
   bool Holds(const Planned& planned) const;
@@ -83,7 +84,7 @@ class FaultDevice final : public BlockDevice {
   Task<Result<void>> KeepForUndo(IoContext io, Range range);
   Task<Result<void>> Put(IoContext io, Offset at, ConstView from);
   Task<Result<void>> PutRight(IoContext io, Offset at, ConstView from);
-  Task<Result<void>> PutWrong(IoContext io, Offset at, ConstView from, Planned& planned);
+  Task<Result<void>> PutWrong(IoContext io, Offset at, ConstView from, Planned* planned);
   Task<Result<void>> PutTorn(IoContext io, Offset at, ConstView from, Seed seed);
   Task<Result<void>> ReadElsewhere(IoContext io, Range range, MutableView into);
   void Overlay(Range range, MutableView into);

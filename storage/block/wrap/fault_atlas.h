@@ -7,9 +7,10 @@
 //   disk 2     .        .        .
 //              ^ at most `bad_max` in each column: beyond it only "an error, never wrong data"
 //
-// A zone is a stretch of every disk that one stripe of redundant data lies within: a mirror's block,
-// the interlace of a RAID-5. What is bad stays bad, until Repaired() says that all of a disk has
-// been rewritten. Faults that nobody is told of are planned only where checksums would show them.
+// A zone is a stretch of every disk that one stripe of redundant data lies within: a mirror's
+// block, the interlace of a RAID-5. What is bad stays bad, until Repaired() says that all of a disk
+// has been rewritten. Faults that nobody is told of are planned only where checksums would show
+// them.
 #pragma once
 
 #include <cstdint>

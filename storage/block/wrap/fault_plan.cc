@@ -157,7 +157,7 @@ Fault DrawFault(const FaultDraw& draw, FaultKind kind, Random& random) {
 
 std::vector<FaultPlan> DrawFaults(const FaultDraw& draw, FaultAtlas& atlas, Random& random) {
   LABRACK_CHECK(draw.disk_count > 0 && draw.until > draw.from && draw.blocks_max > 0);
-  LABRACK_CHECK(draw.geometry.size >= 4 * draw.blocks_max * draw.geometry.block_size);
+  LABRACK_CHECK(draw.geometry.size >= 4 * (draw.blocks_max * draw.geometry.block_size));
   std::vector<FaultPlan> plans(draw.disk_count);
   std::vector<FaultKind> kinds;
   for (int i = 0; i < kFaultKindCount; ++i) {
