@@ -339,7 +339,10 @@ TEST_F(CliTest, ARunWithOneAgentEndsInTableFilesAndCatalog) {
   const std::string run = NewestRun();
   const exec::Outcome shown = Run({"show", run});
   EXPECT_EQ(shown.exit_code, 0) << shown.errors;
-  EXPECT_EQ(shown.output, outcome.output);
+  // Only `run` knows the playbook's file, where it suggests more trials.
+  std::string table = outcome.output;
+  if (table.contains("labrack run tiny")) table = Replaced(table, "run tiny.yaml", "run PLAYBOOK");
+  EXPECT_EQ(shown.output, table);
   EXPECT_THAT(Run({"status", run}).output, HasSubstr(run));
   EXPECT_THAT(Run({"ls"}).output, HasSubstr(run));
   EXPECT_EQ(Run({"wait", run}).exit_code, 0);
