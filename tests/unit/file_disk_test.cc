@@ -9,7 +9,6 @@
 #include <cstdlib>
 #include <fcntl.h>
 #include <filesystem>
-#include <new>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 #include <unistd.h>
@@ -21,22 +20,7 @@
 #include "storage/base/random.h"
 #include "storage/block/disk/ram_disk.h"
 #include "storage/runtime/open_reactor.h"
-
-namespace {
-
-std::size_t allocation_count = 0;
-
-}  // namespace
-
-// Counts what the whole program allocates, for the tests that ask.
-void* operator new(std::size_t size) {
-  ++allocation_count;
-  void* memory = std::malloc(size);
-  if (memory == nullptr) std::abort();
-  return memory;
-}
-void operator delete(void* memory) noexcept { std::free(memory); }
-void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
+#include "tests/unit/allocations.h"
 
 namespace labrack::block {
 namespace {
@@ -98,7 +82,8 @@ class FileDiskOn : public testing::TestWithParam<ReactorKind> {
  protected:
   void SetUp() override {
     Result<runtime::OpenedReactor> opened = OpenReactor(GetParam());
-    if (!opened && opened.error().code() == Errc::kUnsupported) GTEST_SKIP();
+    if (!opened && opened.error().code() == Errc::kUnsupported)
+      GTEST_SKIP() << opened.error().ToString();
     ASSERT_TRUE(opened) << opened.error().ToString();
     reactor_ = std::move(opened->reactor);
   }
@@ -193,13 +178,13 @@ TEST_F(ScriptedFileDisk, AllocatesNothing) {
   EXPECT_TRUE(Read(4_KiB));  // frames are kept from here on
   EXPECT_TRUE(Write(4_KiB, true));
   EXPECT_TRUE(Flush());
-  const std::size_t before = allocation_count;
+  const std::size_t before = AllocationCount();
   for (int i = 0; i < 100; ++i) {
     EXPECT_TRUE(Read(4_KiB));
     EXPECT_TRUE(Write(4_KiB, true));
     EXPECT_TRUE(Flush());
   }
-  EXPECT_EQ(allocation_count, before);
+  EXPECT_EQ(AllocationCount(), before);
 }
 
 TEST_F(ScriptedFileDisk, SaysWhatFailedAndWhere) {

@@ -8,7 +8,6 @@
 #include <array>
 #include <cstdlib>
 #include <functional>
-#include <new>
 #include <string>
 #include <vector>
 
@@ -18,24 +17,9 @@
 #include "storage/block/null_device.h"
 #include "storage/runtime/sim_reactor.h"
 #include "storage/runtime/task_group.h"
+#include "tests/unit/allocations.h"
 #include "tests/unit/memory_device.h"
 #include "tests/unit/seeds.h"
-
-namespace {
-
-std::size_t allocation_count = 0;
-
-}  // namespace
-
-// Counts what the whole program allocates, for the one test that asks.
-void* operator new(std::size_t size) {
-  ++allocation_count;
-  void* memory = std::malloc(size);
-  if (memory == nullptr) std::abort();
-  return memory;
-}
-void operator delete(void* memory) noexcept { std::free(memory); }
-void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
 
 namespace labrack::block {
 namespace {
@@ -538,9 +522,9 @@ TEST(IoQueue, AllocatesNothingAfterWarmUp) {
   auto plain = IoQueue::Create(reactor, null, QueueOptions::Legacy());
   std::vector<std::byte> memory(kBlock.size());
   reactor.Run(ReadMany(**plain, memory, 10));
-  std::size_t before = allocation_count;
+  std::size_t before = AllocationCount();
   reactor.Run(ReadMany(**plain, memory, 1000));
-  EXPECT_EQ(allocation_count, before) << "a read that need not wait";
+  EXPECT_EQ(AllocationCount(), before) << "a read that need not wait";
 
   QueueOptions options = OneAtATime();
   options.classes.limits[0] = {1, 1};
@@ -549,9 +533,9 @@ TEST(IoQueue, AllocatesNothingAfterWarmUp) {
   std::vector<std::vector<std::byte>> blocks(8, memory);
   std::vector<MutableView> views(blocks.begin(), blocks.end());
   small.reactor.Run(ReadSideBySide(small.reactor, *small.queue, views));
-  before = allocation_count;
+  before = AllocationCount();
   small.reactor.Run(ReadSideBySide(small.reactor, *small.queue, views));
-  EXPECT_EQ(allocation_count, before) << "reads that wait";
+  EXPECT_EQ(AllocationCount(), before) << "reads that wait";
 }
 
 TEST(IoQueue, CountsWhatWaitedAndHowLong) {

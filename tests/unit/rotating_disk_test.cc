@@ -5,29 +5,11 @@
 // against formulas from the options alone; then one test per mechanism, in virtual time.
 #include "storage/block/disk/rotating_disk.h"
 
-#include <cstdlib>
-#include <new>
-
 #include <gtest/gtest.h>
 
 #include "storage/block/disk/presets.h"
+#include "tests/unit/allocations.h"
 #include "tests/unit/model_disk_load.h"
-
-namespace {
-
-std::size_t allocation_count = 0;
-
-}  // namespace
-
-// Counts what the whole program allocates, for the tests that ask.
-void* operator new(std::size_t size) {
-  ++allocation_count;
-  void* memory = std::malloc(size);
-  if (memory == nullptr) std::abort();
-  return memory;
-}
-void operator delete(void* memory) noexcept { std::free(memory); }
-void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
 
 namespace labrack::block {
 namespace {
@@ -342,12 +324,12 @@ TEST_F(Rotating, CommandsAllocateNothing) {
   for (const bool write : {false, true}) {
     Load load{.clients = 8, .count = 5000, .write = write, .within = 1_MiB};
     RunLoad(reactor_, *disk, load);
-    const std::size_t before = allocation_count;
+    const std::size_t before = AllocationCount();
     RunLoad(reactor_, *disk, load);
-    const std::size_t first = allocation_count - before;
+    const std::size_t first = AllocationCount() - before;
     load.count = 10'000;
     RunLoad(reactor_, *disk, load);
-    EXPECT_EQ(allocation_count - before - first, first) << "what the clients need, and no more";
+    EXPECT_EQ(AllocationCount() - before - first, first) << "what the clients need, and no more";
   }
 }
 

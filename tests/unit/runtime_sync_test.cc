@@ -2,8 +2,6 @@
 // draws; virtual time is exact; one seed is one execution; a deadlock is told with its waiters.
 // Method: small worlds on a SimReactor, over many seeds.
 #include <array>
-#include <cstdlib>
-#include <new>
 #include <string>
 #include <vector>
 
@@ -13,22 +11,7 @@
 #include "storage/runtime/sim_reactor.h"
 #include "storage/runtime/sync.h"
 #include "storage/runtime/task_group.h"
-
-namespace {
-
-std::size_t allocation_count = 0;
-
-}  // namespace
-
-// Counts what the whole program allocates, for the one test that asks.
-void* operator new(std::size_t size) {
-  ++allocation_count;
-  void* memory = std::malloc(size);
-  if (memory == nullptr) std::abort();
-  return memory;
-}
-void operator delete(void* memory) noexcept { std::free(memory); }
-void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
+#include "tests/unit/allocations.h"
 
 namespace labrack::runtime {
 namespace {
@@ -380,7 +363,7 @@ TEST(ReactorDeathTest, AGroupThatIsLeftWithWorkIsAFault) {
 
 Task<std::size_t> AllocationsOf(Reactor& reactor, int rounds) {
   Semaphore units(reactor, 2);
-  const std::size_t before = allocation_count;
+  const std::size_t before = AllocationCount();
   for (int i = 0; i < rounds; ++i) {
     WhenAll<Result<int>> answers(reactor, 3);
     for (std::size_t k = 1; k <= 3; ++k) answers.Add(k, Answer(reactor, 1));
@@ -388,7 +371,7 @@ Task<std::size_t> AllocationsOf(Reactor& reactor, int rounds) {
     co_await units.Acquire();
     units.Release();
   }
-  co_return allocation_count - before;
+  co_return AllocationCount() - before;
 }
 
 TEST(FramePool, NothingIsAllocatedAfterWarmUp) {

@@ -1,0 +1,25 @@
+#include "tests/unit/allocations.h"
+
+#include <cstdlib>
+#include <new>
+
+namespace {
+
+std::size_t allocation_count = 0;
+
+}  // namespace
+
+void* operator new(std::size_t size) {
+  ++allocation_count;
+  void* memory = std::malloc(size);
+  if (memory == nullptr) std::abort();
+  return memory;
+}
+void operator delete(void* memory) noexcept { std::free(memory); }
+void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
+
+namespace labrack {
+
+std::size_t AllocationCount() { return allocation_count; }
+
+}  // namespace labrack

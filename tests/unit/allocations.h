@@ -1,0 +1,12 @@
+// Counts what a test program allocates, where its SOURCES name allocations.cc: it replaces the
+// global operator new.
+#pragma once
+
+#include <cstddef>
+
+namespace labrack {
+
+// Calls of operator new since the program began.
+std::size_t AllocationCount();
+
+}  // namespace labrack
