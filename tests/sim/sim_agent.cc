@@ -16,7 +16,8 @@ TimePoint Now() { return MonotonicClock().Now(); }
 
 }  // namespace
 
-// One stream. Lives until gRPC's OnDone; tells the agent through tasks of the fleet.
+// One stream. Lives until gRPC's OnDone; tells the agent through tasks of the fleet. Writes begin
+// on the fleet's thread, outside of any reaction: a hold keeps OnDone away until none can any more.
 class SimFleet::Stream final
     : public grpc::ClientBidiReactor<v1::AgentMessage, v1::ControllerMessage> {
  public:
@@ -25,6 +26,7 @@ class SimFleet::Stream final
 
   void Begin(v1::Fleet::Stub& stub) {
     stub.async()->Session(&context_, this);
+    AddHold();
     StartRead(&incoming_);
     StartCall();
   }
@@ -146,7 +148,17 @@ class SimFleet::Agent : public std::enable_shared_from_this<Agent> {
 };
 
 void SimFleet::Stream::OnReadDone(bool ok) {
-  if (!ok) return;  // OnDone follows
+  if (!ok) {
+    // Once: no read is begun any more. OnDone follows.
+    fleet_->Post([this] {
+      {
+        std::lock_guard lock(mutex_);
+        done_ = true;
+      }
+      RemoveHold();
+    });
+    return;
+  }
   fleet_->Post([agent = agent_, number = number_, message = std::move(incoming_)] {
     if (std::shared_ptr<Agent> alive = agent.lock()) alive->OnMessage(number, message);
   });

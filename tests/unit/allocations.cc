@@ -9,6 +9,8 @@ std::size_t allocation_count = 0;
 
 }  // namespace
 
+// ThreadSanitizer brings its own, and two are one too many.
+#if !__has_feature(thread_sanitizer)
 void* operator new(std::size_t size) {
   ++allocation_count;
   void* memory = std::malloc(size);
@@ -17,6 +19,7 @@ void* operator new(std::size_t size) {
 }
 void operator delete(void* memory) noexcept { std::free(memory); }
 void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
+#endif
 
 namespace labrack {
 
