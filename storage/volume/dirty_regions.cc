@@ -88,6 +88,12 @@ DirtyRecord DirtyRegions::AllDirty(DirtyShape shape) {
   return record;
 }
 
+DirtyRecord DirtyRegions::NoneDirty(DirtyShape shape) {
+  DirtyRecord record = Head(shape, 0);
+  Seal(record);
+  return record;
+}
+
 std::size_t DirtyRegions::End(Offset at, Bytes length) const {
   return static_cast<std::size_t>((at.value() + length.count() + shape_.region_size.count() - 1) /
                                   shape_.region_size.count());

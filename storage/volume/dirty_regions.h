@@ -59,6 +59,8 @@ class DirtyRegions {
   void Load(ConstView record);
   // The record in which every region is dirty: of a new mirror, whose submirrors differ anywhere.
   static DirtyRecord AllDirty(DirtyShape shape);
+  // The record in which none is: of a new mirror whose submirrors are known to be equal.
+  static DirtyRecord NoneDirty(DirtyShape shape);
 
   // Before a write: true when nothing has to be stored first. Otherwise Mark does that; when it
   // fails the write must not start. Each is undone by one Done.

@@ -61,13 +61,15 @@ block::IoContext FormatContext() {
 
 }  // namespace
 
-Task<Result<void>> Mirror::Format(runtime::Reactor* reactor, std::vector<Component> submirrors) {
+Task<Result<void>> Mirror::Format(runtime::Reactor* reactor, std::vector<Component> submirrors,
+                                  Content content) {
   Result<block::Geometry> geometry = GeometryOf(submirrors, Bytes(0));
   if (!geometry) co_return std::unexpected(geometry.error());
   const DirtyShape shape = ShapeOfRegions(geometry->size, geometry->block_size);
   AlignedBuffer buffer(geometry->block_size);
   WhenAll<Result<void>> writes(*reactor, submirrors.size());
-  const DirtyRecord record = DirtyRegions::AllDirty(shape);
+  const DirtyRecord record =
+      content == Content::kEqual ? DirtyRegions::NoneDirty(shape) : DirtyRegions::AllDirty(shape);
   std::ranges::fill(buffer.view(), std::byte{0});
   std::ranges::copy(record, buffer.view().begin());
   for (std::size_t slot = 0; slot < submirrors.size(); ++slot) {

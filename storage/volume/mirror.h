@@ -69,9 +69,12 @@ class Mirror final : public block::BlockDevice, private DirtyStore {
   // Of each component, for its copy of the dirty record.
   static constexpr Bytes kLogSize = Bytes(4096);
 
-  // Of new submirrors: all is dirty, so the first one's content will be copied to the others.
+  // What new submirrors hold. kUnknown: all is dirty, so the first one's content will be copied to
+  // the others. kEqual: they are known to hold the same, and nothing is copied.
+  enum class Content : std::uint8_t { kUnknown, kEqual };
   // Errors as Open's.
-  static Task<Result<void>> Format(runtime::Reactor* reactor, std::vector<Component> submirrors);
+  static Task<Result<void>> Format(runtime::Reactor* reactor, std::vector<Component> submirrors,
+                                   Content content = Content::kUnknown);
 
   // A submirror without a device is missing. `ledger` may be null where no state has to survive.
   // Errors: kInvalidArgument (number of submirrors, mixed sector sizes, one device twice),
