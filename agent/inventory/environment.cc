@@ -10,6 +10,7 @@ v1::Environment CollectEnvironment(const v1::Inventory* known,
                                    const std::filesystem::path& disks_dir) {
   v1::Environment environment;
   *environment.mutable_host() = known != nullptr ? *known : Collect(v1::AgentConfig());
+  environment.mutable_host()->clear_modelled_disks();
   // It is changed by hand more often than anything else here.
   environment.mutable_host()->set_cpu_governor(CpuGovernor());
   *environment.mutable_tools() = environment.host().tools();

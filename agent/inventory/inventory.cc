@@ -5,6 +5,7 @@
 #include "agent/inventory/host_facts.h"
 #include "agent/inventory/lent_disks.h"
 #include "agent/inventory/tools.h"
+#include "agent/stack/core_disks.h"
 #include "agent/stack/host_ability.h"
 #include "storage/base/version.h"
 
@@ -46,6 +47,9 @@ v1::Inventory Collect(const v1::AgentConfig& config) {
   inventory.set_loop_devices(stack::WhyNoDisks(ability).empty());
   for (v1::StackSupport& support : stack::SupportOf(ability)) {
     *inventory.add_stack_support() = std::move(support);
+  }
+  for (v1::ModelledDisk& model : stack::ModelledDiskPresets()) {
+    *inventory.add_modelled_disks() = std::move(model);
   }
   if (config.state().empty()) return inventory;
   for (v1::LentDisk& disk : FindLentDisks(config, ability)) {

@@ -120,15 +120,23 @@ Result<void> MountTmpfs(const DiskRequest& request, UndoLog& undo) {
                 .options = {"size=" + std::to_string(size.count()), "mode=0700"}});
 }
 
-Result<Disk> MakeDisk(std::uint32_t index, const DiskRequest& request, UndoLog& undo) {
-  const std::filesystem::path path = request.directory / ("disk-" + std::to_string(index));
+Result<std::filesystem::path> MakeDiskFile(std::uint32_t index, const DiskRequest& request,
+                                           UndoLog& undo) {
+  std::filesystem::path path = request.directory / ("disk-" + std::to_string(index));
+  if (Result<void> going = request.limit.Check(); !going) return std::unexpected(going.error());
   if (Result<void> added = undo.Add({UndoKind::kRemoveFile, path.string(), ""}); !added) {
     return std::unexpected(added.error());
   }
   if (Result<void> made = MakeFile(path, request); !made) return std::unexpected(made.error());
+  return path;
+}
+
+Result<Disk> MakeDisk(std::uint32_t index, const DiskRequest& request, UndoLog& undo) {
+  const Result<std::filesystem::path> path = MakeDiskFile(index, request, undo);
+  if (!path) return std::unexpected(path.error());
   Result<LoopDevice> loop =
-      AttachLoop(path, request.kind == v1::DISK_KIND_FILE, [&](const std::string& name) {
-        return undo.Add({UndoKind::kDetachLoop, path.string(), name});
+      AttachLoop(*path, request.kind == v1::DISK_KIND_FILE, [&](const std::string& name) {
+        return undo.Add({UndoKind::kDetachLoop, path->string(), name});
       });
   if (!loop) return std::unexpected(loop.error());
   return Disk{.index = index, .loop = *std::move(loop), .size = request.size};
@@ -145,6 +153,18 @@ Result<void> BuildLimit::Check() const {
   return {};
 }
 
+Result<std::vector<std::filesystem::path>> MakeDiskFiles(const DiskRequest& request,
+                                                         UndoLog& undo) {
+  if (Result<void> fits = CheckSpace(request); !fits) return std::unexpected(fits.error());
+  std::vector<std::filesystem::path> paths;
+  for (std::uint32_t index = 0; index < request.count; ++index) {
+    Result<std::filesystem::path> path = MakeDiskFile(index, request, undo);
+    if (!path) return std::unexpected(path.error());
+    paths.push_back(*std::move(path));
+  }
+  return paths;
+}
+
 Result<std::vector<Disk>> MakeDisks(const DiskRequest& request, UndoLog& undo) {
   if (Result<void> fits = CheckSpace(request); !fits) return std::unexpected(fits.error());
   if (request.kind == v1::DISK_KIND_RAM) {
@@ -154,9 +174,6 @@ Result<std::vector<Disk>> MakeDisks(const DiskRequest& request, UndoLog& undo) {
   }
   std::vector<Disk> disks;
   for (std::uint32_t index = 0; index < request.count; ++index) {
-    if (Result<void> going = request.limit.Check(); !going) {
-      return std::unexpected(going.error());
-    }
     Result<Disk> disk = MakeDisk(index, request, undo);
     if (!disk) return std::unexpected(disk.error());
     disks.push_back(*std::move(disk));

@@ -41,8 +41,13 @@ struct DiskRequest {
 // A share of what is free that stays free, so that the host does not choke on us.
 constexpr std::uint64_t kFreeShareKept = 20;  // a twentieth
 
-// kNoSpace before anything is made when the disks do not fit. Discards are not passed on by the
-// caller's mkfs (-K, nodiscard), or the files would lose the space that was allocated.
+// Only the files, all with the same content: disk-0, disk-1 and so on in the request's directory.
+// kNoSpace before anything is made when they do not fit.
+Result<std::vector<std::filesystem::path>> MakeDiskFiles(const DiskRequest& request, UndoLog& undo);
+
+// Files, or a tmpfs with them, behind loop devices. kNoSpace before anything is made when the disks
+// do not fit. Discards are not passed on by the caller's mkfs (-K, nodiscard), or the files would
+// lose the space that was allocated.
 Result<std::vector<Disk>> MakeDisks(const DiskRequest& request, UndoLog& undo);
 
 }  // namespace labrack::stack

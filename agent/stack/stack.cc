@@ -1,11 +1,10 @@
 #include "agent/stack/stack.h"
 
 #include <algorithm>
-#include <errno.h>
-#include <sys/stat.h>
 
 #include "agent/exec/run.h"
-#include "agent/stack/backing.h"
+#include "agent/stack/core_stack.h"
+#include "agent/stack/places.h"
 #include "agent/stack/stack_backend.h"
 #include "storage/base/units.h"
 
@@ -55,39 +54,10 @@ Result<DiskNeeds> CheckNeeds(const StackBackend& backend, const BuildRequest& re
   return needs;
 }
 
-// Makes the directory, or takes an empty one that is there. Its parents stay.
-Result<std::filesystem::path> MakeDirectory(const std::filesystem::path& path, UndoLog& undo) {
-  std::error_code code;
-  std::filesystem::create_directories(path.parent_path(), code);
-  if (code)
-    return std::unexpected(Error::FromErrno(code.value(), "mkdir", path.parent_path().string()));
-  if (Result<void> added = undo.Add({UndoKind::kRemoveEmptyDirectory, path.string(), ""}); !added) {
-    return std::unexpected(added.error());
-  }
-  if (mkdir(path.c_str(), 0700) != 0 && errno != EEXIST) return FailErrno("mkdir", path.string());
-  if (!std::filesystem::is_empty(path, code) || code) {
-    return Fail(Errc::kAlreadyExists, path.string(), "should be an empty directory of this trial");
-  }
-  std::filesystem::path real = std::filesystem::canonical(path, code);
-  if (code) return std::unexpected(Error::FromErrno(code.value(), "resolve", path.string()));
-  return real;
-}
-
-Result<std::string> DescribeBacking(const BuildRequest& request) {
-  if (request.disks.kind() == v1::DISK_KIND_RAM) return "memory (tmpfs)";
-  const Result<Backing> backing = FindBacking(request.disks_dir);
-  if (!backing) return std::unexpected(backing.error());
-  return backing->Describe();
-}
-
 class Builder {
  public:
   Builder(const BuildRequest& request, UndoLog& undo)
-      : request_(request),
-        undo_(undo),
-        limit_{.until = MonotonicClock().Now() + request.timeout,
-               .length = request.timeout,
-               .cancel = request.cancel} {}
+      : request_(request), undo_(undo), limit_(LimitOf(request)) {}
 
   Result<std::unique_ptr<BuiltStack>> Build(const StackBackend& backend, const DiskNeeds& needs) {
     if (Result<void> made = MakeDirectories(needs.count_used > 0); !made) {
@@ -117,11 +87,11 @@ class Builder {
 
  private:
   Result<void> MakeDirectories(bool with_mount_point) {
-    Result<std::filesystem::path> disks_dir = MakeDirectory(request_.disks_dir, undo_);
+    Result<std::filesystem::path> disks_dir = MakeTrialDirectory(request_.disks_dir, undo_);
     if (!disks_dir) return std::unexpected(disks_dir.error());
     request_.disks_dir = *std::move(disks_dir);
     if (!with_mount_point) return {};
-    Result<std::filesystem::path> mount_dir = MakeDirectory(request_.mount_dir, undo_);
+    Result<std::filesystem::path> mount_dir = MakeTrialDirectory(request_.mount_dir, undo_);
     if (!mount_dir) return std::unexpected(mount_dir.error());
     request_.mount_dir = *std::move(mount_dir);
     return {};
@@ -149,6 +119,9 @@ class Builder {
 Result<std::unique_ptr<BuiltStack>> BuildStack(const BuildRequest& request, UndoLog& undo) {
   if (Result<void> checked = CheckRequest(request); !checked) {
     return std::unexpected(checked.error());
+  }
+  if (request.stand_in.empty() && request.stack.has_volume()) {
+    return BuildVolumeStack(request, undo);
   }
   const std::string_view kind =
       request.stand_in.empty() ? KindOf(request.stack.host()) : std::string_view("dir");

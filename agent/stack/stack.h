@@ -1,5 +1,6 @@
-// Stacks of the host's kernel, built for one trial: disks, what joins them, a file system, and a
-// fresh directory on it for the workload. Everything that is made is in the undo log first;
+// Stacks, built for one trial. Of the host's kernel: disks, what joins them, a file system, and a
+// fresh directory on it for the workload. Of our own storage core (core_stack.h): disks and a
+// volume, in this process. Everything that is made on the host is in the undo log first;
 // UndoLog::RunAll is the only tear-down there is.
 #pragma once
 
@@ -12,6 +13,7 @@
 #include "agent/stack/undo_log.h"
 #include "labrack/v1/stack.pb.h"
 #include "storage/base/bytes.h"
+#include "storage/base/random.h"
 #include "storage/base/result.h"
 #include "storage/runtime/env.h"
 
@@ -24,10 +26,13 @@ struct BuildRequest {
   std::filesystem::path disks_dir;  // of this trial alone; made here
   std::filesystem::path mount_dir;  // likewise
   std::string tag;                  // unique on this host: run, trial, epoch
+  Seed seed = {};                   // of what is drawn: where the platters of modelled disks stand
   Nanoseconds timeout{0};           // of the whole build; must be set
   const runtime::CancelToken* cancel = nullptr;
   std::vector<std::string> allowed_directories;  // that `dir` stacks may name
 };
+
+class CoreStack;
 
 // What memory may still answer for, and why; empty where it may not.
 struct KeptInMemory {
@@ -39,6 +44,9 @@ class BuiltStack {
  public:
   virtual ~BuiltStack() = default;
 
+  // Null for stacks of the host. Where it is not, the workload works on core()->files(), and there
+  // is no directory.
+  virtual CoreStack* core() { return nullptr; }
   // Where the workload works: empty, on the stack, and nobody else's.
   virtual const std::filesystem::path& directory() const = 0;
   // What the file system can hold.

@@ -59,7 +59,8 @@ v1::CpuUse Subtract(const v1::CpuUse& after, const v1::CpuUse& before) {
 }
 
 WindowMeter::Reading WindowMeter::Read() {
-  Reading reading{.cpu = ReadCpuUse(), .host = std::nullopt, .devices = {}};
+  Reading reading{.cpu = ReadCpuUse(), .host = std::nullopt, .devices = {}, .io = {}};
+  if (core_ != nullptr) reading.io = core_->Read();
   if (const Result<HostTicks> host = ReadHostTicks()) {
     reading.host = *host;
   } else {
@@ -92,7 +93,15 @@ void WindowMeter::Close() {
 
 void WindowMeter::Fill(v1::StepResult& step) const {
   if (!opened_ || !closed_) return;
-  if (!step.has_cpu()) *step.mutable_cpu() = Subtract(closed_->cpu, opened_->cpu);
+  if (core_ != nullptr) {
+    *step.mutable_io() = stack::IoUseBetween(opened_->io, closed_->io);
+    for (v1::DeviceUse& use : stack::DeviceUseBetween(opened_->io, closed_->io)) {
+      *step.add_devices() = std::move(use);
+    }
+  }
+  if (!step.has_cpu() && !virtual_time()) {
+    *step.mutable_cpu() = Subtract(closed_->cpu, opened_->cpu);
+  }
   if (opened_->devices.size() != closed_->devices.size()) return;
   for (v1::DeviceUse& use : stack::Subtract(closed_->devices, opened_->devices)) {
     *step.add_devices() = std::move(use);
@@ -100,7 +109,7 @@ void WindowMeter::Fill(v1::StepResult& step) const {
 }
 
 double WindowMeter::others_share() const {
-  if (!opened_ || !closed_ || !opened_->host || !closed_->host) return 0;
+  if (virtual_time() || !opened_ || !closed_ || !opened_->host || !closed_->host) return 0;
   return OthersShare(*opened_->host, *closed_->host, Subtract(closed_->cpu, opened_->cpu).user_ns(),
                      sysconf(_SC_CLK_TCK));
 }

@@ -1,5 +1,6 @@
-// What stands beside the counts of a step: CPU of the worker and counters of the devices over the
-// measured window, and the warnings that follow from them.
+// What stands beside the counts of a step: CPU of the worker, counters of the devices and I/Os of a
+// core stack over the measured window, and the warnings that follow from them. In virtual time a
+// processor's time means nothing: there is none then.
 #pragma once
 
 #include <cstdint>
@@ -8,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "agent/stack/core_stack.h"
 #include "agent/stack/device_use.h"
 #include "agent/workload/workload.h"
 #include "labrack/v1/result.pb.h"
@@ -37,7 +39,10 @@ double OthersShare(const HostTicks& before, const HostTicks& after, std::int64_t
 // a note.
 class WindowMeter {
  public:
-  explicit WindowMeter(std::vector<stack::DeviceRef> devices) : devices_(std::move(devices)) {}
+  // `core` may be null; else it outlives this, and its counters are those of the stack.
+  explicit WindowMeter(std::vector<stack::DeviceRef> devices,
+                       const stack::CoreStack* core = nullptr)
+      : devices_(std::move(devices)), core_(core) {}
 
   void Reset();  // for the next step
   void Open();
@@ -52,10 +57,14 @@ class WindowMeter {
     v1::CpuUse cpu;
     std::optional<HostTicks> host;
     std::vector<v1::DeviceUse> devices;
+    stack::IoReading io;
   };
   Reading Read();
 
+  bool virtual_time() const { return core_ != nullptr && core_->virtual_time(); }
+
   std::vector<stack::DeviceRef> devices_;
+  const stack::CoreStack* core_;
   std::optional<Reading> opened_;
   std::optional<Reading> closed_;
   std::string note_;

@@ -223,12 +223,14 @@ Result<void> Trial::Build() {
   request.mount_dir = std::filesystem::path(spec_.mount_dir()) / name;
   request.tag = name;
   request.timeout = LimitOf(assignment_.timeouts().build());
+  request.seed = Seed{assignment_.seed()};
   request.cancel = &control_.cancel();
   request.allowed_directories = {spec_.directories().begin(), spec_.directories().end()};
   Result<std::unique_ptr<stack::BuiltStack>> built = stack::BuildStack(request, *undo_);
   if (!built) return std::unexpected(built.error());
   stack_ = *std::move(built);
-  meter_ = std::make_unique<WindowMeter>(stack_->devices());
+  meter_ = std::make_unique<WindowMeter>(stack_->devices(), stack_->core());
+  if (virtual_time()) result_.set_clock("virtual");
   result_.mutable_environment()->set_backing_device(stack_->backing());
   std::string note = stack_->description();
   if (!assignment_.stand_in().empty()) {
@@ -240,23 +242,27 @@ Result<void> Trial::Build() {
 }
 
 Result<void> Trial::LayOut() {
-  file_system_ = std::make_unique<StackFileSystem>(stack_->directory());
-  if (Result<void> taken = file_system_->Take(); !taken) return taken;
+  Result<std::unique_ptr<StackAccess>> access = StackAccess::Open(*stack_);
+  if (!access) return std::unexpected(access.error());
+  access_ = *std::move(access);
   const v1::Inventory& host = result_.environment().host();
-  workload::Target target{.file_system = file_system_.get(),
+  workload::Target target{.file_system = &access_->files(),
                           .directory = stack_->directory(),
                           .scratch = files_.directory(),
                           .allow_exec = spec_.allow_exec(),
-                          .launcher = &launcher_,
-                          .memory = Bytes(host.memory_bytes()),
-                          .memory_available = inventory::MemoryAvailable(),
-                          .cpu_count = host.cpu_count()};
-  Result<std::unique_ptr<workload::Workload>> made =
-      workload::MakeWorkload(assignment_.workload(), Seed{assignment_.seed()}, target, env_);
+                          .launcher = &access_->launcher(),
+                          .memory_available = inventory::MemoryAvailable()};
+  // On our own core nothing is cached, and all clients share one thread.
+  if (stack_->core() == nullptr) {
+    target.memory = Bytes(host.memory_bytes());
+    target.cpu_count = host.cpu_count();
+  }
+  Result<std::unique_ptr<workload::Workload>> made = workload::MakeWorkload(
+      assignment_.workload(), Seed{assignment_.seed()}, target, access_->env());
   if (!made) return std::unexpected(made.error());
   workload_ = *std::move(made);
   workload::StepContext context;
-  context.start = Now();
+  context.start = access_->env().Now();
   context.cancel = &control_.cancel();
   context.progress = &progress_;
   progress_.Reset();
@@ -267,17 +273,14 @@ Result<void> Trial::LayOut() {
 }
 
 Result<void> Trial::Settle() {
-  Result<void> synced = runtime::RunToCompletion(file_system_->SyncAll());
-  if (!synced) return synced;
+  if (Result<void> synced = access_->Sync(); !synced) return synced;
   return stack_->Check();
 }
 
 Result<void> Trial::DropCaches() {
-  file_system_->LetGo();
-  Result<void> dropped = stack_->DropCaches();
+  Result<void> dropped = access_->DropCaches();
   if (dropped) kept_in_memory_ = stack_->KeptInMemory();
-  Result<void> taken = file_system_->Take();
-  return dropped ? taken : dropped;
+  return dropped;
 }
 
 // --- the steps ---
@@ -311,8 +314,8 @@ Result<void> Trial::VerifyBefore(const std::vector<workload::StepInfo>& steps, s
     return {};
   }
   Verify(workload_->WantsColdCache(next));
-  if (!file_system_->taken()) return Fail(Errc::kNotFound, "the stack could not be mounted again");
-  return runtime::RunToCompletion(file_system_->SyncAll());
+  if (!access_->usable()) return Fail(Errc::kNotFound, "the stack could not be mounted again");
+  return access_->Sync();
 }
 
 Result<TimePoint> Trial::PassGate(std::size_t step, const std::string& name) {
@@ -327,7 +330,7 @@ Result<TimePoint> Trial::PassGate(std::size_t step, const std::string& name) {
 void Trial::EnterStepPhase(const std::string& name, v1::PhaseKind phase, TimePoint at) {
   if (phase == v1::PHASE_MEASURE) meter_->Open();
   if (phase == v1::PHASE_DRAIN) meter_->Close();
-  (void)BeginPhase(phase, name, at);
+  (void)BeginPhase(phase, name, virtual_time() ? Now() : at);
 }
 
 Result<void> Trial::RunStep(std::size_t step, const workload::StepInfo& info) {
@@ -349,6 +352,11 @@ Result<void> Trial::RunStep(std::size_t step, const workload::StepInfo& info) {
   workload::StepContext context;
   context.start = *start;
   context.barrier = assignment_.barrier();
+  if (virtual_time()) {
+    // Nothing of another host happens in this time.
+    context.start = access_->env().Now();
+    context.barrier = false;
+  }
   context.cancel = &control_.cancel();
   context.progress = &progress_;
   context.enter = [&](v1::PhaseKind phase, TimePoint at) { EnterStepPhase(info.name, phase, at); };
@@ -377,12 +385,11 @@ void Trial::Verify(bool unmount) {
     // What memory still holds would be compared otherwise, not what is on the medium. (Without
     // unmounting, Verify drops the data pages file by file; they must be clean for that.)
     if (workload_->ReadsBack()) {
-      Result<void> dropped =
-          unmount ? DropCaches() : runtime::RunToCompletion(file_system_->SyncAll());
+      Result<void> dropped = unmount ? DropCaches() : access_->Sync();
       if (!dropped) return dropped;
     }
     workload::StepContext context;
-    context.start = Now();
+    context.start = access_->env().Now();
     context.cancel = &control_.cancel();
     context.progress = &progress_;
     progress_.Reset();
@@ -435,7 +442,7 @@ void Trial::TearDown() {
   LimitPhases("teardown", assignment_.timeouts().teardown(), Now());
   (void)BeginPhase(v1::PHASE_TEAR_DOWN, "", Now());
   workload_.reset();
-  file_system_.reset();
+  access_.reset();
   stack_.reset();
   Result<void> undone;
   if (undo_) {

@@ -6,6 +6,9 @@
 //     +-------+--------+---------+---------------------------------------------------------------->
 //     tear down
 //
+// On modelled disks the workload lives in virtual time: what it counts has that time's instants,
+// phases and limits have the host's.
+//
 // Every phase has a record with its end and the reason. The outcome is three verdicts: measurement
 // (did every step count what it should), environment (did the host do its part), clean-up (is the
 // host as it was). Tear-down is the undo log and nothing else; it always runs and is not cancelled.
@@ -22,13 +25,12 @@
 #include "agent/stack/undo_log.h"
 #include "agent/worker/event_log.h"
 #include "agent/worker/measure.h"
-#include "agent/worker/stack_file_system.h"
+#include "agent/worker/stack_access.h"
 #include "agent/worker/trial_control.h"
 #include "agent/worker/trial_files.h"
 #include "agent/workload/workload.h"
 #include "labrack/v1/worker.pb.h"
 #include "storage/runtime/host_env.h"
-#include "storage/runtime/host_launcher.h"
 
 namespace labrack::worker {
 
@@ -74,7 +76,9 @@ class Trial {
 
   void SetMeasurement(v1::Outcome outcome, std::string reason);
   void FailEnvironment(v1::PhaseKind phase, const Error& error);
+  // Of phases and limits: the host's, whatever time the workload lives in.
   TimePoint Now() const { return env_.Now(); }
+  bool virtual_time() const { return stack_->core() != nullptr && stack_->core()->virtual_time(); }
 
   const v1::WorkerSpec& spec_;
   const v1::AssignmentSpec& assignment_;
@@ -83,7 +87,6 @@ class Trial {
   EventLog& events_;
   workload::Progress& progress_;
   runtime::HostEnv env_;
-  runtime::HostLauncher launcher_;
 
   v1::AssignmentResult result_;
   std::optional<v1::PhaseRecord> phase_;  // the one under way
@@ -92,7 +95,7 @@ class Trial {
 
   std::optional<stack::UndoLog> undo_;
   std::unique_ptr<stack::BuiltStack> stack_;
-  std::unique_ptr<StackFileSystem> file_system_;
+  std::unique_ptr<StackAccess> access_;
   std::unique_ptr<workload::Workload> workload_;
   std::unique_ptr<WindowMeter> meter_;
   double others_share_ = 0;  // of the host's processors, in the step where it was largest

@@ -4,10 +4,10 @@ namespace labrack::cli {
 
 const std::vector<const Verb*>& AllVerbs() {
   static const std::vector<const Verb*> verbs = {
-      &ValidateVerb(), &ExplainVerb(), &SchemaVerb(), &PlanVerb(),   &RunVerb(),
-      &CancelVerb(),   &LsVerb(),      &StatusVerb(), &WatchVerb(),  &WaitVerb(),
-      &ShowVerb(),     &CompareVerb(), &ExportVerb(), &HostLsVerb(), &HostShowVerb(),
-      &DiskLsVerb(),   &VersionVerb()};
+      &ValidateVerb(), &ExplainVerb(), &SchemaVerb(),     &PlanVerb(),   &RunVerb(),
+      &CancelVerb(),   &LsVerb(),      &StatusVerb(),     &WatchVerb(),  &WaitVerb(),
+      &ShowVerb(),     &WhyVerb(),     &CompareVerb(),    &ExportVerb(), &HostLsVerb(),
+      &HostShowVerb(), &DiskLsVerb(),  &DiskModelsVerb(), &VersionVerb()};
   return verbs;
 }
 

@@ -47,11 +47,13 @@ const Verb& StatusVerb();
 const Verb& WatchVerb();
 const Verb& WaitVerb();
 const Verb& ShowVerb();
+const Verb& WhyVerb();
 const Verb& CompareVerb();
 const Verb& ExportVerb();
 const Verb& HostLsVerb();
 const Verb& HostShowVerb();
 const Verb& DiskLsVerb();
+const Verb& DiskModelsVerb();
 const Verb& VersionVerb();
 
 // --help and --color: every verb takes them.

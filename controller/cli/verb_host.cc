@@ -1,5 +1,5 @@
-// labrack host ls, host show and disk ls: what the fleet has. Without --controller: this machine,
-// as an agent on it sees it.
+// labrack host ls, host show, disk ls and disk models: what the fleet has. Without --controller:
+// this machine, as an agent on it sees it.
 #include <algorithm>
 
 #include <fmt/format.h>
@@ -23,6 +23,13 @@ ExitCode PutOutHosts(const Call& call, const v1::HostsReply& hosts) {
 ExitCode PutOutDisks(const Call& call, const v1::HostsReply& hosts) {
   WriteOut(call.arguments.Flag("json") ? report::FormatMessageJson("labrack.hosts", hosts)
                                        : report::FormatDisks(hosts));
+  return ExitCode::kPassed;
+}
+
+ExitCode PutOutModels(const Call& call, const v1::HostsReply& hosts) {
+  const v1::Inventory models = report::ModelsOf(hosts);
+  WriteOut(call.arguments.Flag("json") ? report::FormatMessageJson("labrack.models", models)
+                                       : report::FormatModels(models));
   return ExitCode::kPassed;
 }
 
@@ -73,6 +80,7 @@ ExitCode AskHosts(const Call& call, PutOut put_out) {
 ExitCode HostLs(const Call& call) { return AskHosts(call, PutOutHosts); }
 ExitCode HostShow(const Call& call) { return AskHosts(call, PutOutHost); }
 ExitCode DiskLs(const Call& call) { return AskHosts(call, PutOutDisks); }
+ExitCode DiskModels(const Call& call) { return AskHosts(call, PutOutModels); }
 
 }  // namespace
 
@@ -106,6 +114,17 @@ const Verb& DiskLsVerb() {
                             .operands = {},
                             .options = WithLabOptions(WithAgentOptions({JsonFlag()})),
                             .run = DiskLs};
+  return verb;
+}
+
+const Verb& DiskModelsVerb() {
+  static const Verb verb = {.name = "disk models",
+                            .group = "fleet",
+                            .summary = "the modelled disks that `disks: {model}` may name",
+                            .details = "Those of any host. Without --controller: this machine's.",
+                            .operands = {},
+                            .options = WithLabOptions(WithAgentOptions({JsonFlag()})),
+                            .run = DiskModels};
   return verb;
 }
 

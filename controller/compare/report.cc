@@ -11,6 +11,7 @@
 #include "controller/compare/gates.h"
 #include "controller/compare/match.h"
 #include "controller/compare/outcome.h"
+#include "controller/compare/reasons.h"
 #include "controller/compare/rows.h"
 #include "controller/compare/series.h"
 #include "proto/convert/names.h"
@@ -103,7 +104,10 @@ struct ReportMaker::Digest {
     CellView* cell = view.CellOf(trial);
     if (cell == nullptr) return;
     const TrialAssessment assessment = AssessTrial(*cell->cell, trial);
-    if (assessment.valid()) cell->Add(trial);
+    if (assessment.valid()) {
+      cell->Add(trial);
+      reasons.Add(*cell->cell, trial);
+    }
     trials.Add(*cell->cell, trial, assessment);
     surroundings.Add(*cell->cell, trial);
     if (gates) gates->Add(*cell->cell, trial, assessment);
@@ -112,6 +116,7 @@ struct ReportMaker::Digest {
   RunView view;
   Trials trials;
   Surroundings surroundings;
+  Reasons reasons;
   std::optional<Gates> gates;  // points into the view
 };
 
@@ -142,6 +147,7 @@ v1::Report ReportMaker::Make() const {
     AddUnsupported(base, report);
     AddRows(base_->view, report);
     base_->gates->AddTo(report);
+    base_->reasons.AddTo(base_->view, report);
     AddEnvironment({&base_->surroundings}, report);
     AddWarnings({&base_->surroundings}, report);
   } else {

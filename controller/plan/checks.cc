@@ -9,6 +9,7 @@
 #include "controller/plan/fio_job.h"
 #include "controller/plan/names.h"
 #include "controller/plan/stack_facts.h"
+#include "controller/plan/volume_checks.h"
 #include "storage/base/units.h"
 
 namespace labrack::plan {
@@ -293,7 +294,9 @@ void CheckWorkload(const LoadedPlaybook& playbook, const ExpandedCell& cell, Rep
 
 void CheckStack(const LoadedPlaybook& playbook, const ExpandedCell& cell, Reporter& reporter) {
   const v1::Stack& stack = cell.stack;
+  if (!CheckStackChoice(playbook, cell, reporter)) return;
   if (stack.host().has_dir()) return CheckDirectory(playbook, stack, reporter);
+  if (stack.has_volume() && !CheckVolume(playbook, cell, reporter)) return;
   const DiskNeed need = NeedOf(stack);
   const std::uint32_t count = cell.disks.count();
   if (count < need.count || (need.even && count % 2 != 0)) {
@@ -316,7 +319,8 @@ void CheckStack(const LoadedPlaybook& playbook, const ExpandedCell& cell, Report
          "stack `" + stack.name() + "` needs disks of at least " + FormatBytesExact(need.size) +
              "; they are " + FormatBytesExact(Bytes(cell.disks.size())),
          "",
-         {StackKind(stack) + "'s own tool refuses smaller ones"},
+         {stack.has_volume() ? std::string("logs and a few lines of data need as much")
+                             : StackKind(stack) + "'s own tool refuses smaller ones"},
          {"set `disks: {size: " + FormatBytesExact(need.size) + "}` or more"}});
     return;
   }
@@ -331,7 +335,7 @@ void CheckStack(const LoadedPlaybook& playbook, const ExpandedCell& cell, Report
        "",
        {"they take " + FormatBytes(footprint) + "; the disks hold about " + FormatBytes(usable) +
         " of data (" + Count(count, "disk") + " of " + FormatBytesExact(Bytes(cell.disks.size())) +
-        ", less redundancy and a tenth)"},
+        ", less redundancy" + (stack.has_volume() ? " and logs)" : " and a tenth)")},
        {"use larger `disks`, or smaller files"}});
 }
 

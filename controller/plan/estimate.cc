@@ -5,6 +5,7 @@
 #include <string>
 
 #include "controller/plan/fio_job.h"
+#include "controller/plan/stack_facts.h"
 
 namespace labrack::plan {
 namespace {
@@ -204,8 +205,8 @@ WorkEstimate EstimateWork(const v1::Workload& workload) {
 }
 
 Bytes EstimatePreparation(const v1::Stack& stack, const v1::Disks& disks) {
-  const bool written = disks.kind() == v1::DISK_KIND_FILE &&
-                       disks.prepare() != v1::DISK_PREPARATION_ALLOCATED && !stack.host().has_dir();
+  const bool written = UsesLentDisks(stack, disks) && disks.kind() == v1::DISK_KIND_FILE &&
+                       disks.prepare() != v1::DISK_PREPARATION_ALLOCATED;
   return written ? Bytes(disks.size()) * disks.count() : Bytes(0);
 }
 
@@ -213,8 +214,14 @@ Nanoseconds EstimatePreparationTime(const v1::Stack& stack, const v1::Disks& dis
   return Seconds(StreamSeconds(static_cast<double>(EstimatePreparation(stack, disks).count())));
 }
 
+Nanoseconds OnModels(Nanoseconds virtual_time) {
+  constexpr int kTimesFaster = 20;  // one client on a slow disk; many on a fast one take longer
+  return virtual_time / kTimesFaster;
+}
+
 Nanoseconds EstimateStack(const v1::Stack& stack, const v1::Disks& disks) {
   const Nanoseconds preparation = EstimatePreparationTime(stack, disks);
+  if (stack.has_volume()) return preparation + kTrialOverhead;
   switch (stack.host().kind_case()) {
     case v1::HostStack::kExt4:
     case v1::HostStack::kXfs:

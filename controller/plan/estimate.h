@@ -40,6 +40,9 @@ Bytes EstimatePreparation(const v1::Stack& stack, const v1::Disks& disks);
 // Time to write them, one after the other.
 Nanoseconds EstimatePreparationTime(const v1::Stack& stack, const v1::Disks& disks);
 
+// How long a host takes to work out so much time of modelled disks.
+Nanoseconds OnModels(Nanoseconds virtual_time);
+
 // Time to prepare the disks, and to build, settle and tear down the stack.
 Nanoseconds EstimateStack(const v1::Stack& stack, const v1::Disks& disks);
 

@@ -57,10 +57,26 @@ const v1::StackSupport* SupportOf(const v1::Inventory& host, const std::string& 
   return nullptr;
 }
 
+std::string WhyNoModel(const v1::Disks& disks, const v1::Inventory& host) {
+  std::vector<std::string> known;
+  for (const v1::ModelledDisk& model : host.modelled_disks()) {
+    known.push_back(model.name());
+    if (model.name() != disks.model()) continue;
+    return disks.size() <= model.size_bytes()
+               ? ""
+               : "`" + disks.model() + "` has " + FormatBytesExact(Bytes(model.size_bytes())) +
+                     ", and `disks: {size}` is " + FormatBytesExact(Bytes(disks.size()));
+  }
+  const std::string near = config::Nearest(disks.model(), known);
+  return "its agent has no model `" + disks.model() + "`" +
+         (near.empty() ? "; `labrack disk models` lists those that there are"
+                       : "; did you mean `" + near + "`?");
+}
+
 // Why the host cannot build the stack of the cell; empty when it can. Disks that are refused by
 // disk safety are no reason: those are never worked around (FleetCheck::CheckSafety).
 std::string WhyUnsupported(const ExpandedCell& cell, const v1::Inventory& host) {
-  const std::string kind = StackKind(cell.stack);
+  const std::string kind = SupportKind(cell.stack);
   const v1::StackSupport* support = SupportOf(host, kind);
   if (support != nullptr && !support->supported()) return support->reason();
   if (cell.stack.host().has_dir()) {
@@ -69,7 +85,9 @@ std::string WhyUnsupported(const ExpandedCell& cell, const v1::Inventory& host) 
                                         : "`" + path + "` is not among the agent's `directories`";
   }
   if (support == nullptr) return "its agent does not know `" + kind + "` stacks";
-  if (!host.loop_devices()) return "disks cannot become loop devices here (the agent is not root)";
+  if (IsModelled(cell.disks)) return WhyNoModel(cell.disks, host);
+  if (UsesLoopDevices(cell.stack) && !host.loop_devices())
+    return "disks cannot become loop devices here (the agent is not root)";
   const v1::DiskKind disks = cell.disks.kind();
   const bool named = std::ranges::any_of(host.disks(), [&](const v1::LentDisk& disk) {
     return disk.kind() == KindText(disks) || !disk.refused().empty();
@@ -77,8 +95,8 @@ std::string WhyUnsupported(const ExpandedCell& cell, const v1::Inventory& host) 
   return named ? "" : "the host lends no " + KindText(disks) + " disks";
 }
 
-bool UsesLentDisks(const ExpandedCell& cell, const CellOnHost& decision) {
-  return decision.how == CellOnHost::How::kBuild && !cell.stack.host().has_dir();
+bool TakesLentDisks(const ExpandedCell& cell, const CellOnHost& decision) {
+  return decision.how == CellOnHost::How::kBuild && UsesLentDisks(cell.stack, cell.disks);
 }
 
 // A directory of the agent's own takes its space from the same place as file disks.
@@ -244,7 +262,7 @@ void FleetCheck::CheckSafety(PlanRefusal& refusal) {
   for (std::size_t i = 0; i < playbook_.cells.size(); ++i) {
     const ExpandedCell& cell = playbook_.cells[i];
     for (std::size_t j = 0; j < hosts_.size(); ++j) {
-      if (!UsesLentDisks(cell, decisions_[i][j])) continue;
+      if (!TakesLentDisks(cell, decisions_[i][j])) continue;
       const v1::Inventory& host = hosts_[j]->inventory;
       if (LentSpace(host, cell.disks.kind()) != nullptr) continue;
       for (const v1::LentDisk& disk : host.disks()) {
@@ -269,7 +287,7 @@ Bytes FleetCheck::SpaceNeeded(std::size_t index, v1::DiskKind kind) const {
   for (std::size_t i = 0; i < playbook_.cells.size(); ++i) {
     const ExpandedCell& cell = playbook_.cells[i];
     const CellOnHost& decision = decisions_[i][index];
-    if (UsesLentDisks(cell, decision) && cell.disks.kind() == kind) {
+    if (TakesLentDisks(cell, decision) && cell.disks.kind() == kind) {
       most = std::max(most, Bytes(cell.disks.size()) * cell.disks.count());
     } else if (kind == v1::DISK_KIND_FILE && UsesAgentDirectory(cell, decision)) {
       most = std::max(most, EstimateWork(cell.workload).footprint);

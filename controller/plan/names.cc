@@ -34,7 +34,13 @@ std::vector<std::string> FilesSteps(const v1::FilesWorkload& files) {
 
 std::string WorkloadKind(const v1::Workload& workload) { return KindOf(workload); }
 
-std::string StackKind(const v1::Stack& stack) { return KindOf(stack.host()); }
+std::string StackKind(const v1::Stack& stack) {
+  return stack.has_volume() ? KindOf(stack.volume()) : KindOf(stack.host());
+}
+
+std::string SupportKind(const v1::Stack& stack) {
+  return stack.has_volume() ? "volume" : StackKind(stack);
+}
 
 std::vector<std::string> StepNames(const v1::Workload& workload) {
   switch (workload.kind_case()) {

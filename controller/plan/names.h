@@ -19,7 +19,9 @@ std::vector<std::string> StepNames(const v1::Workload& workload);
 
 // "stream", "fio", ...: the kind as it is written in a playbook; empty when none is set.
 std::string WorkloadKind(const v1::Workload& workload);
-// "ext4", "dir", ...: likewise.
+// "ext4", "dir", "raid5", ...: likewise.
 std::string StackKind(const v1::Stack& stack);
+// What agents call it when they say what they can build (v1::StackSupport).
+std::string SupportKind(const v1::Stack& stack);
 
 }  // namespace labrack::plan

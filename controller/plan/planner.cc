@@ -203,7 +203,8 @@ class Planner {
     for (const v1::PlannedCell& cell : plan_.cells()) {
       const ExpandedCell& from = playbook_.cells[planned_[cell.index()]];
       const WorkEstimate work = EstimateWork(from.workload);
-      Nanoseconds each = EstimateStack(from.stack, from.disks) + work.duration;
+      Nanoseconds each = EstimateStack(from.stack, from.disks) +
+                         (IsModelled(from.disks) ? OnModels(work.duration) : work.duration);
       if (cell.agent_ids_size() > 1) {
         each += kStartLead * static_cast<std::int64_t>(StepNames(from.workload).size());
       }
@@ -212,6 +213,7 @@ class Planner {
       for (std::size_t j = 0; j < hosts_.size(); ++j) {
         const How how = decisions_[planned_[cell.index()]][j].how;
         if (how != How::kBuild && how != How::kStandIn) continue;
+        if (how == How::kBuild && IsModelled(from.disks)) continue;
         const bool stands_in = how == How::kStandIn;
         const double factor = stands_in ? 1 : WriteFactor(from.stack, from.disks);
         auto bytes = static_cast<std::uint64_t>(static_cast<double>(work.written.count()) * factor);
@@ -253,7 +255,7 @@ class Planner {
   static std::vector<std::string> DiskLines(const ExpandedCell& cell, const CellOnHost& decision,
                                             const v1::Inventory& host) {
     if (decision.how == How::kSkip || decision.how == How::kRefuse) return {};
-    const v1::DiskKind kind = decision.how == How::kStandIn || cell.stack.host().has_dir()
+    const v1::DiskKind kind = decision.how == How::kStandIn || !UsesDisks(cell.stack)
                                   ? v1::DISK_KIND_FILE
                                   : cell.disks.kind();
     const v1::LentDisk* lent = LentSpace(host, kind);
@@ -263,6 +265,10 @@ class Planner {
       const std::string& path = cell.stack.host().dir().path();
       return {path.empty() ? "a directory of the agent's own" + backing
                            : "a new directory in " + path};
+    }
+    if (IsModelled(cell.disks)) {
+      return {Count(cell.disks.count(), "modelled disk") + " `" + cell.disks.model() + "` of " +
+              FormatBytes(Bytes(cell.disks.size())) + ", in virtual time"};
     }
     std::vector<std::string> lines;
     for (std::uint32_t i = 0; i < cell.disks.count(); ++i) {

@@ -15,6 +15,7 @@
 #include "controller/plan/name_checks.h"
 #include "controller/plan/overrides.h"
 #include "controller/plan/reporter.h"
+#include "controller/plan/stack_facts.h"
 #include "proto/fields/fields.h"
 
 namespace labrack::plan {
@@ -259,8 +260,7 @@ class Loader {
 
   AxisSet StackSideAxes(std::size_t stack) const {
     AxisSet axes = stacks_[stack].axes;
-    // A directory is not made of disks.
-    if (!loaded_.playbook.stacks(static_cast<int>(stack)).host().has_dir()) {
+    if (UsesDisks(loaded_.playbook.stacks(static_cast<int>(stack)))) {
       axes.insert(disks_.axes.begin(), disks_.axes.end());
     }
     return axes;

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "proto/convert/volume_disks.h"
+
 namespace labrack::plan {
 namespace {
 
@@ -11,6 +13,9 @@ constexpr Bytes kXfsDiskMin = 300_MiB;
 constexpr Bytes kBtrfsDiskMin = 110_MiB;
 constexpr Bytes kBtrfsSpreadDiskMin = 125_MiB;
 constexpr Bytes kZfsDiskMin = 64_MiB;
+// Of our own: logs and a few lines of data.
+constexpr Bytes kVolumeDiskMin = 16_MiB;
+constexpr double kVolumeShareUsable = 15.0 / 16;
 
 // Copies of data over `disks` disks: data disks = disks / copies, or disks - parity.
 struct Redundancy {
@@ -109,9 +114,30 @@ DiskNeed ZfsNeed(v1::ZfsLayout layout) {
   }
 }
 
+Bytes UsableOfVolume(const v1::VolumeStack& volume, const v1::Disks& disks) {
+  const Result<convert::VolumeDisks> share = convert::ShareDisks(volume, DisksOf(disks));
+  if (!share) return {};
+  const double raw = static_cast<double>(disks.size()) * share->used;
+  const double data = raw * convert::VolumeDataShare(volume, *share);
+  return Bytes(static_cast<std::uint64_t>(data * kVolumeShareUsable));
+}
+
 }  // namespace
 
+bool UsesDisks(const v1::Stack& stack) { return !stack.host().has_dir(); }
+
+bool IsModelled(const v1::Disks& disks) { return !disks.model().empty(); }
+
+bool UsesLentDisks(const v1::Stack& stack, const v1::Disks& disks) {
+  return UsesDisks(stack) && !IsModelled(disks);
+}
+
+bool UsesLoopDevices(const v1::Stack& stack) { return UsesDisks(stack) && !stack.has_volume(); }
+
 DiskNeed NeedOf(const v1::Stack& stack) {
+  if (stack.has_volume()) {
+    return {convert::VolumeDisksMin(stack.volume()), false, kVolumeDiskMin, "the volume"};
+  }
   switch (stack.host().kind_case()) {
     case v1::HostStack::kExt4:
       return {1, false, Bytes(0), "ext4"};
@@ -129,6 +155,7 @@ DiskNeed NeedOf(const v1::Stack& stack) {
 }
 
 Bytes UsableBytes(const v1::Stack& stack, const v1::Disks& disks) {
+  if (stack.has_volume()) return UsableOfVolume(stack.volume(), disks);
   const Redundancy redundancy = RedundancyOf(stack, disks);
   const std::uint32_t data_disks =
       redundancy.disks > redundancy.parity ? redundancy.disks - redundancy.parity : 0;
@@ -137,6 +164,10 @@ Bytes UsableBytes(const v1::Stack& stack, const v1::Disks& disks) {
 }
 
 double WriteFactor(const v1::Stack& stack, const v1::Disks& disks) {
+  if (stack.has_volume()) {
+    const Result<convert::VolumeDisks> share = convert::ShareDisks(stack.volume(), DisksOf(disks));
+    return share ? convert::VolumeWriteFactor(stack.volume(), *share) : 1;
+  }
   const Redundancy redundancy = RedundancyOf(stack, disks);
   if (redundancy.disks <= redundancy.parity) return 1;
   return redundancy.copies * static_cast<double>(redundancy.disks) /

@@ -18,12 +18,19 @@ struct DiskNeed {
 };
 DiskNeed NeedOf(const v1::Stack& stack);
 
-// Bytes that hold data: the disks less redundancy, less a tenth for metadata, journal and slack.
-// Meaningless for dir.
+// A directory is not made of disks; modelled disks are lent by nobody.
+bool UsesDisks(const v1::Stack& stack);
+bool IsModelled(const v1::Disks& disks);
+bool UsesLentDisks(const v1::Stack& stack, const v1::Disks& disks);
+// Whether its disks are loop devices.
+bool UsesLoopDevices(const v1::Stack& stack);
+
+// Bytes that hold data: the disks less redundancy, less a tenth for metadata, journal and slack of
+// file systems, less a sixteenth for logs and slack of volumes. Meaningless for dir.
 Bytes UsableBytes(const v1::Stack& stack, const v1::Disks& disks);
 
 // Bytes that reach the disks for one byte of data: 2 for a mirror, n/(n-1) for single parity.
-// Metadata and journals are not counted.
+// Metadata and journals are not counted; prewrites are.
 double WriteFactor(const v1::Stack& stack, const v1::Disks& disks);
 
 }  // namespace labrack::plan

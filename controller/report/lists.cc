@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <ctime>
 #include <map>
+#include <set>
 
 #include <fmt/format.h>
 
@@ -323,6 +324,27 @@ std::string FormatPlan(const v1::Plan& plan) {
   if (!plan.notes().empty()) text += "\nNOTES\n";
   for (const std::string& note : plan.notes()) text += Wrapped("  ", Printable(note), kColumnsMax);
   return text;
+}
+
+v1::Inventory ModelsOf(const v1::HostsReply& hosts) {
+  v1::Inventory all;
+  std::set<std::string> seen;
+  for (const v1::HostRecord& host : hosts.hosts()) {
+    for (const v1::ModelledDisk& model : host.inventory().modelled_disks()) {
+      if (seen.insert(model.name()).second) *all.add_modelled_disks() = model;
+    }
+  }
+  return all;
+}
+
+std::string FormatModels(const v1::Inventory& models) {
+  TextTable table({{.title = "MODEL", .whole = true},
+                   {.title = "SIZE", .align = Align::kRight, .whole = true},
+                   {.title = "WHAT IT IS"}});
+  for (const v1::ModelledDisk& model : models.modelled_disks()) {
+    table.AddRow({model.name(), Size(model.size_bytes()), model.summary()});
+  }
+  return table.empty() ? "no host has models\n" : table.Format(kColumnsMax);
 }
 
 }  // namespace labrack::report

@@ -236,7 +236,6 @@ TEST(CheckTest, SaysWhatBindWouldSay) {
                   "trials: 2000 is too large; it must be 1 to 1000",
                   "margin: nan% is no number; it must be 0% to 100%",
                   "stacks[0].name: `Bad Name` does not match [a-z0-9][a-z0-9._-]{0,62}",
-                  "stacks[0].host: is missing",
                   "workloads.r.random.block: 1B is too small; it must be 512B to 16MiB",
                   "workloads.r.random.cache: is none of `cold` and `warm`",
                   "workloads.r.random.file: 0B is too small; it must be 4KiB to 64TiB",

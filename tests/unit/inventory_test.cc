@@ -63,7 +63,7 @@ TEST(InventoryTest, SaysWhatThisHostIs) {
   EXPECT_GT(host.memory_bytes(), (64_MiB).count());
   EXPECT_EQ(host.is_root(), geteuid() == 0);
   EXPECT_EQ(host.labels().at("role"), "bench");
-  EXPECT_EQ(host.stack_support_size(), 5);
+  EXPECT_EQ(host.stack_support_size(), 6);
   ASSERT_EQ(host.directories_size(), 1);
   EXPECT_EQ(host.directories(0), "/tmp");
   EXPECT_EQ(host.agent_version(), Version());

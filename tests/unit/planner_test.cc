@@ -33,11 +33,14 @@ FleetHost MakeHost(const std::string& id) {
   inventory.set_loop_devices(true);
   inventory.set_allow_exec(true);
   inventory.add_directories("/srv/lab");
-  for (const char* kind : {"dir", "ext4", "xfs", "btrfs", "zfs"}) {
+  for (const char* kind : {"dir", "ext4", "xfs", "btrfs", "zfs", "volume"}) {
     v1::StackSupport& support = *inventory.add_stack_support();
     support.set_kind(kind);
     support.set_supported(true);
   }
+  v1::ModelledDisk& model = *inventory.add_modelled_disks();
+  model.set_name("e450-7200");
+  model.set_size_bytes(18ULL << 30);
   v1::LentDisk& disk = *inventory.add_disks();
   disk.set_id("file:/var/lib/labrack-agent/disks");
   disk.set_kind("file");
@@ -359,6 +362,57 @@ TEST(Planner, RefusesWhatAHostCannotBuild) {
   EXPECT_THAT(plan.error().problems.list()[0].notes,
               ElementsAre("b: mkfs.xfs is not installed (package xfsprogs)"));
   EXPECT_FALSE(plan.error().safety);
+}
+
+v1::Stack MakeStripe(const std::string& name) {
+  v1::Stack stack;
+  stack.set_name(name);
+  stack.mutable_volume()->mutable_stripe()->set_interlace(8192);
+  return stack;
+}
+
+TEST(Planner, AVolumeNeedsNeitherRootNorLoopDevices) {
+  Builder builder(2);
+  builder.AddStack(MakeStripe("stripe"));
+  builder.AddWorkload(MakeWrite("w", 1 << 20));
+  FleetView fleet{MakeHost("a")};
+  fleet[0].inventory.set_loop_devices(false);
+  const auto plan = MakePlan(builder.loaded, fleet, Seed{1});
+  ASSERT_TRUE(plan);
+  EXPECT_THAT(plan->hosts(0).disks(), Each(HasSubstr("/<trial>/disk-")));
+
+  Refuse(fleet[0], "volume", "for a reason");
+  EXPECT_THAT(Messages(MakePlan(builder.loaded, fleet, Seed{1}).error()),
+              ElementsAre("LR402 stack `stripe` cannot be built on 1 host"));
+}
+
+TEST(Planner, ModelledDisksAreLentByNobodyAndMustBeKnown) {
+  Builder builder(2);
+  builder.AddStack(MakeStripe("stripe"));
+  builder.AddWorkload(MakeWrite("w", 1 << 20));
+  for (ExpandedCell& cell : builder.loaded.cells) cell.disks.set_model("e450-7200");
+  FleetView fleet{MakeHost("a")};
+  fleet[0].inventory.clear_disks();
+  const auto plan = MakePlan(builder.loaded, fleet, Seed{1});
+  ASSERT_TRUE(plan);
+  EXPECT_EQ(plan->hosts(0).write_bytes(), 0U);
+  EXPECT_THAT(plan->hosts(0).disks(), ElementsAre(HasSubstr("`e450-7200`")));
+  EXPECT_THAT(plan->hosts(0).disks(0), HasSubstr("in virtual time"));
+
+  for (ExpandedCell& cell : builder.loaded.cells) cell.disks.set_model("e45-7200");
+  const auto unknown = MakePlan(builder.loaded, fleet, Seed{1});
+  ASSERT_FALSE(unknown);
+  EXPECT_THAT(unknown.error().problems.list()[0].notes,
+              ElementsAre("a: its agent has no model `e45-7200`; did you mean `e450-7200`?"));
+
+  for (ExpandedCell& cell : builder.loaded.cells) {
+    cell.disks.set_model("e450-7200");
+    cell.disks.set_size(19ULL << 30);
+  }
+  const auto large = MakePlan(builder.loaded, fleet, Seed{1});
+  ASSERT_FALSE(large);
+  EXPECT_THAT(large.error().problems.list()[0].notes,
+              ElementsAre("a: `e450-7200` has 18GiB, and `disks: {size}` is 19GiB"));
 }
 
 TEST(Planner, SkipsOrStandsInWhereThePlaybookSaysSo) {

@@ -102,7 +102,8 @@ INSTANTIATE_TEST_SUITE_P(Codes, LoaderGolden,
                                            "LR307", "LR308", "LR310", "LR311", "LR312", "LR320",
                                            "LR321", "LR322", "LR323", "LR324", "LR325", "LR330",
                                            "LR331", "LR332", "LR334", "LR335", "LR340", "LR341",
-                                           "LR342", "LR343", "six", "layers"),
+                                           "LR342", "LR343", "LR344", "LR345", "LR346", "LR347",
+                                           "LR348", "volumes", "six", "layers"),
                          [](const auto& info) { return std::string(info.param); });
 
 TEST(Loader, SixMistakesAreSixErrors) {
@@ -432,19 +433,22 @@ INSTANTIATE_TEST_SUITE_P(Seeds, LoaderMutations, ::testing::Range<std::uint64_t>
 std::vector<std::string> ShippedPlaybooks() {
   std::vector<std::string> names;
   const auto folder = std::filesystem::path(LABRACK_SOURCE_DIR) / "playbooks";
-  for (const auto& entry : std::filesystem::directory_iterator(folder)) {
-    if (entry.path().extension() == ".yaml") names.push_back(entry.path().filename());
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(folder)) {
+    if (entry.path().extension() != ".yaml") continue;
+    names.push_back(std::filesystem::relative(entry.path(), folder));
   }
   std::ranges::sort(names);
   return names;
 }
 
 TEST(ShippedPlaybooks, LoadAndAreWhatTheySay) {
-  EXPECT_THAT(ShippedPlaybooks(), ElementsAre("copy.yaml", "quickstart.yaml"));
+  EXPECT_THAT(ShippedPlaybooks(), ElementsAre("copy.yaml", "posts/post0-raid5-writes.yaml",
+                                              "quickstart.yaml", "volumes.yaml"));
   for (const std::string& name : ShippedPlaybooks()) {
     const std::string text =
         ReadText(std::filesystem::path(LABRACK_SOURCE_DIR) / "playbooks" / name);
-    EXPECT_THAT(text, ::testing::StartsWith("# yaml-language-server: $schema=schema.json\n"));
+    const std::string schema = name.contains('/') ? "../schema.json" : "schema.json";
+    EXPECT_THAT(text, ::testing::StartsWith("# yaml-language-server: $schema=" + schema + "\n"));
     EXPECT_THAT(LoadRight(Source(text)).cells, ::testing::Not(IsEmpty())) << name;
   }
 }

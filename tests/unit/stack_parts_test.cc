@@ -276,7 +276,7 @@ std::string ReasonFor(const HostAbility& host, const std::string& kind) {
 TEST(SupportTest, EveryKindHasAReasonThatSaysWhatToDo) {
   HostAbility host = FullHost();
   for (const v1::StackSupport& support : SupportOf(host)) EXPECT_TRUE(support.supported());
-  EXPECT_EQ(SupportOf(host).size(), 5u);
+  EXPECT_EQ(SupportOf(host).size(), 6u);
 
   host.programs.erase("mkfs.xfs");
   EXPECT_EQ(ReasonFor(host, "xfs"), "mkfs.xfs is not installed (package xfsprogs)");

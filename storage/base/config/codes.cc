@@ -144,6 +144,20 @@ constexpr CodeText kCodes[] = {
      "`path` of a `dir` stack is a whole path from `/`, without `..`; the agent's configuration "
      "must allow it too."},
     {"LR343", "bounds are the wrong way round", "`min` is at most `max`."},
+    {"LR344", "a stack is of one kind",
+     "A stack has `host` (the host's own kernel or directories) or `volume` (a volume of our own "
+     "storage core), one of them. `queue` says how I/Os wait below a volume."},
+    {"LR345", "a queue's limit without its policy",
+     "`pending_max` limits what is at a disk under `policy: legacy`. The classes have limits of "
+     "their own, and without a queue there is none."},
+    {"LR346", "an interlace that is no multiple of the sector",
+     "A volume deals whole sectors to its disks."},
+    {"LR347", "a workload that needs a file system",
+     "A bare volume holds blocks. Workloads on one large file run on it as on a disk; those that "
+     "make many files, copy them, or run programs need a file system."},
+    {"LR348", "modelled disks in the wrong place",
+     "`disks: {model}` makes disks out of arithmetic, in virtual time. Only stacks of our own core "
+     "can live in that time; and nothing is lent or written for them."},
     {"LR350", "an agent needs certificates to reach another machine",
      "On any address but loopback the agents' port takes TLS with certificates of both sides only. "
      "`tls` in the agent's configuration names them."},
