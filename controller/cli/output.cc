@@ -58,6 +58,20 @@ Result<void> OutputError() {
   return std::unexpected(Error::FromErrno(output_errno, "write", "standard output"));
 }
 
+Result<void> CheckWritable(const std::string& path) {
+  std::error_code error;
+  if (std::filesystem::is_directory(path, error)) {
+    return Fail(Errc::kInvalidArgument, path, "is a directory; name a file in it");
+  }
+  const std::filesystem::path parent = std::filesystem::path(path).parent_path();
+  const std::string directory = parent.empty() ? "." : parent.string();
+  if (access(directory.c_str(), W_OK | X_OK) == 0) return {};
+  // A device or pipe is written straight, whatever may be made beside it.
+  if (errno == EACCES && access(path.c_str(), W_OK) == 0) return {};
+  return FailErrno(fmt::format("write {} in", std::filesystem::path(path).filename().string()),
+                   directory);
+}
+
 Result<void> WriteFileAtomically(const std::string& path, std::string_view text) {
   // Devices and pipes cannot be renamed into place: --json /dev/stdout writes straight.
   std::error_code error;
@@ -68,7 +82,7 @@ Result<void> WriteFileAtomically(const std::string& path, std::string_view text)
   file.keep = true;
   file.descriptor = Descriptor(open(
       file.path.c_str(), (special ? O_WRONLY : O_WRONLY | O_CREAT | O_TRUNC) | O_CLOEXEC, 0666));
-  if (!file.descriptor.valid()) return FailErrno("open", file.path);
+  if (!file.descriptor.valid()) return FailErrno("open", path);
   file.keep = special;
   if (const int failed = WriteWhole(file.descriptor.get(), text); failed != 0) {
     return std::unexpected(Error::FromErrno(failed, "write", file.path));

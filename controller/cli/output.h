@@ -17,6 +17,8 @@ void WriteErr(std::string_view text);
 // The first failure of WriteOut: a full disk under `> file` must not end in exit 0.
 Result<void> OutputError();
 
+// Whether WriteFileAtomically could begin; asked before the work is done that the file is about.
+Result<void> CheckWritable(const std::string& path);
 // Writes a temporary file beside `path`, syncs it and renames it into place.
 Result<void> WriteFileAtomically(const std::string& path, std::string_view text);
 

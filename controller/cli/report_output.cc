@@ -18,6 +18,8 @@ std::string Form(const std::string& name, const v1::Report& report, bool strict)
   return report::FormatMarkdown(report, strict);
 }
 
+constexpr const char* kForms[] = {"json", "junit", "markdown"};
+
 struct FilesDone {
   bool written = true;              // all that were asked for
   bool on_standard_output = false;  // one of them is there, so that nothing else may be
@@ -25,7 +27,7 @@ struct FilesDone {
 
 FilesDone PutOutFiles(const Call& call, const v1::Report& report) {
   FilesDone done;
-  for (const char* name : {"json", "junit", "markdown"}) {
+  for (const char* name : kForms) {
     const std::optional<std::string> path = call.arguments.Text(name);
     if (!path) continue;
     const std::string text = Form(name, report, call.arguments.Flag("strict"));
@@ -65,6 +67,25 @@ std::vector<Option> WithReportOptions(std::vector<Option> options) {
 bool WantsReportFiles(const Call& call) {
   return call.arguments.Text("json") || call.arguments.Text("junit") ||
          call.arguments.Text("markdown");
+}
+
+Result<void> CheckReportFiles(const Call& call) {
+  std::string on_standard_output;
+  for (const char* name : kForms) {
+    const std::optional<std::string> path = call.arguments.Text(name);
+    if (!path) continue;
+    if (*path != "-") {
+      if (Result<void> writable = CheckWritable(*path); !writable) return writable;
+    } else if (on_standard_output.empty()) {
+      on_standard_output = name;
+    } else {
+      return Fail(Errc::kInvalidArgument,
+                  fmt::format("--{} - and --{} - cannot both have standard output; give one of "
+                              "them a file",
+                              on_standard_output, name));
+    }
+  }
+  return {};
 }
 
 ExitCode PutOutReport(const Call& call, const v1::Report& report, const std::string& playbook) {

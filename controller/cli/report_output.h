@@ -12,6 +12,9 @@ namespace labrack::cli {
 // --json, --junit, --markdown and --strict.
 std::vector<Option> WithReportOptions(std::vector<Option> options);
 bool WantsReportFiles(const Call& call);
+// Before anything is done for them: at most one of them goes to standard output, and the others
+// can be made where they are to be.
+Result<void> CheckReportFiles(const Call& call);
 
 // Prints the table and writes the files that the options ask for; "-" puts one of them on standard
 // output in the table's place. The exit code is the report's, or 5 when a file cannot be written.

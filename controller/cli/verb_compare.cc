@@ -7,6 +7,9 @@ namespace labrack::cli {
 namespace {
 
 ExitCode Compare(const Call& call) {
+  if (Result<void> right = CheckReportFiles(call); !right) {
+    return FailWith(call, right.error(), ExitCode::kUsage);
+  }
   Result<Records> records = Records::Open(call);
   if (!records) return FailWith(call, records.error(), ExitCode::kLabFailed);
   const Result<v1::Report> report =

@@ -40,7 +40,7 @@ Result<void> CheckTogether(const Call& call) {
     return Fail(Errc::kInvalidArgument,
                 "--agents is for the lab on this machine; a controller has its own agents");
   }
-  return {};
+  return CheckReportFiles(call);
 }
 
 std::string Owner(const Environment& environment) {

@@ -378,11 +378,70 @@ TEST_F(CliTest, ThreeAgentsStartTogether) {
 
 TEST_F(CliTest, WhenTheReportCannotBeWrittenTheRunDoesNotPass) {
   Write("tiny.yaml", kTiny);
-  const exec::Outcome outcome =
-      Run({"run", "tiny.yaml", "--trials", "1", "--json", "missing/r.json"});
+  const exec::Outcome outcome = Run({"run", "tiny.yaml", "--trials", "1", "--json", "/dev/full"});
   EXPECT_EQ(outcome.exit_code, ToInt(ExitCode::kLabFailed)) << outcome.errors;
-  EXPECT_THAT(outcome.errors, HasSubstr("missing/r.json"));
+  EXPECT_THAT(outcome.errors, HasSubstr("/dev/full"));
   EXPECT_THAT(outcome.output, HasSubstr("pages"));
+}
+
+TEST_F(CliTest, AReportThatHasNoPlaceIsSaidBeforeTheRun) {
+  Write("tiny.yaml", kTiny);
+  const struct {
+    std::vector<std::string> words;
+    const char* says;
+  } cases[] = {{{"--json", "missing/r.json"}, "missing"},
+               {{"--junit", "."}, "is a directory"},
+               {{"--json", "-", "--junit", "-"}, "--json - and --junit -"}};
+  for (const auto& wrong : cases) {
+    std::vector<std::string> words = {"run", "tiny.yaml"};
+    words.insert(words.end(), wrong.words.begin(), wrong.words.end());
+    const exec::Outcome outcome = Run(words);
+    EXPECT_EQ(outcome.exit_code, ToInt(ExitCode::kUsage)) << outcome.errors;
+    EXPECT_THAT(outcome.errors, HasSubstr(wrong.says));
+    EXPECT_FALSE(fs::exists(directory_ / "state"));
+  }
+}
+
+// In virtual time, so the figures are always the same: six I/Os in three stages, two of them behind
+// the acknowledgement, against one.
+TEST_F(CliTest, WhySaysWhatAnOperationCostOnEachVolume) {
+  Write("volumes.yaml", R"(playbook: volumes
+disks: {model: e450-7200, count: 4, size: 16MiB}
+stacks:
+  stripe: {volume: {stripe: {}}}
+  raid5: {volume: {raid5: {}}}
+workloads:
+  pages: {sync_pages: {size: 2KiB, file: 4MiB, duration: 5s}}
+trials: 4
+)");
+  const exec::Outcome outcome = Run({"run", "volumes.yaml", "--json", "r.json"});
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.errors;
+  EXPECT_THAT(outcome.output, HasSubstr("clock: virtual"));
+  const auto report = nlohmann::json::parse(ReadAll(directory_ / "r.json"))["report"];
+  const auto& stacks = report["reasons"][0]["stacks"];
+  EXPECT_NEAR(stacks[0]["ios"], 1, 0.01);
+  EXPECT_NEAR(stacks[0]["chain"], 1, 0.01);
+  EXPECT_NEAR(stacks[1]["ios"], 6, 0.5);  // and now and then the log's own
+  EXPECT_NEAR(stacks[1]["ios_behind"], 2, 0.5);
+  EXPECT_NEAR(stacks[1]["chain"], 2, 0.01);
+  const exec::Outcome why = Run({"why", NewestRun()});
+  EXPECT_EQ(why.exit_code, 0) << why.errors;
+  EXPECT_THAT(why.output, HasSubstr("stage 3: parity"));
+  EXPECT_THAT(why.output, HasSubstr("raid5 waits for 2.0 I/Os one after the other"));
+  const auto json = nlohmann::json::parse(Run({"why", NewestRun(), "--json"}).output);
+  EXPECT_EQ(json["reasons"], report["reasons"]);
+  EXPECT_EQ(Run({"why", "r-000000"}).exit_code, ToInt(ExitCode::kUsage));
+
+  Run({"run", "volumes.yaml", "--json", "again.json"});
+  const auto again = nlohmann::json::parse(ReadAll(directory_ / "again.json"))["report"];
+  EXPECT_EQ(again["reasons"], report["reasons"]);
+  EXPECT_EQ(again["rows"], report["rows"]);
+}
+
+TEST_F(CliTest, TheModelledDisksAreListed) {
+  const exec::Outcome models = Run({"disk", "models"});
+  EXPECT_EQ(models.exit_code, 0) << models.errors;
+  EXPECT_THAT(models.output, HasSubstr("e450-7200"));
 }
 
 TEST_F(CliTest, StrictExitsWithFourWhenTheTrialsDoNotDecide) {
