@@ -1,6 +1,5 @@
 #include "agent/stack/volume_builder.h"
 
-#include <algorithm>
 #include <utility>
 
 #include <fmt/format.h>
@@ -16,21 +15,12 @@ namespace {
 using runtime::Task;
 using Kind = VolumeShape::Kind;
 
-// Of a parity log: as many slots as the format has, so that small writes seldom wait for a flush to
-// free some; but no more than this share of a column, above the least that is of use.
-constexpr std::uint64_t kLogShare = 32;
-constexpr std::uint64_t kLogSlotsMin = 10;
-
 block::IoContext BuildContext() { return {.purpose = block::Purpose::kResync}; }
 
 Bytes LogSizeOf(const VolumeShape& shape, const block::Geometry& part) {
-  using volume::ParityLogShape;
   if (shape.kind == Kind::kMirror) return volume::Mirror::kLogSize;
   if (shape.kind != Kind::kRaid5) return Bytes(0);
-  const std::uint64_t slots =
-      std::clamp<std::uint64_t>(part.size / kLogShare / (part.block_size + shape.interlace),
-                                kLogSlotsMin, ParityLogShape::kSlotsMax);
-  return ParityLogShape::LogSize(shape.parity_log, slots, part.block_size, shape.interlace);
+  return volume::Raid5::DefaultLogSize(shape.parity_log, part, shape.interlace);
 }
 
 bool HasInterlace(const VolumeShape& shape) {

@@ -15,16 +15,15 @@ Result<std::unique_ptr<Concat>> Concat::Create(runtime::Reactor& reactor,
   return concat;
 }
 
-Result<void> Concat::Grow(std::span<const Component> components) {
-  const Bytes block_size = geometry().block_size;
-  Result<void> fit = CheckParts("concat", components, devices(), block_size);
-  if (!fit) return fit;
+Result<void> Concat::CheckGrow(std::span<const Component> components) const {
+  return CheckParts("concat", components, devices(), geometry().block_size);
+}
+
+void Concat::AppendRows(std::span<const Component> components) {
   for (const Component& component : components) {
-    const Bytes whole = component.data_size - component.data_size % block_size;
+    const Bytes whole = component.data_size - component.data_size % geometry().block_size;
     AppendRow({{component.device, component.data_at}}, whole, whole);
   }
-  AppendDevices(components);
-  return {};
 }
 
 }  // namespace labrack::volume

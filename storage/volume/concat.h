@@ -19,11 +19,11 @@ class Concat final : public RowVolume {
   static Result<std::unique_ptr<Concat>> Create(runtime::Reactor& reactor,
                                                 std::span<const Component> components,
                                                 block::FlushMode flush_mode);
-  // The same errors; then nothing has changed.
-  Result<void> Grow(std::span<const Component> components);
+  Result<void> CheckGrow(std::span<const Component> components) const override;
 
  private:
   using RowVolume::RowVolume;
+  void AppendRows(std::span<const Component> components) override;
 };
 
 }  // namespace labrack::volume

@@ -61,6 +61,10 @@ block::IoContext FormatContext() {
 
 }  // namespace
 
+Result<block::Geometry> Mirror::Plan(const std::vector<Component>& submirrors, Bytes size) {
+  return GeometryOf(submirrors, size);
+}
+
 Task<Result<void>> Mirror::Format(runtime::Reactor* reactor, std::vector<Component> submirrors,
                                   Content content) {
   Result<block::Geometry> geometry = GeometryOf(submirrors, Bytes(0));
@@ -151,9 +155,10 @@ Task<Result<void>> Mirror::Close() {
   closing_ = true;
   if (repairing_) co_await repaired_.Wait();
   co_await background_.Join();
+  closed_ = true;
+  if (options_.read_only) co_return {};
   const block::IoContext io{.priority = block::PriorityClass::kSyncWrite};
   Result<void> settled = co_await FlushAndSettle(io);
-  closed_ = true;
   if (!settled) co_return settled;
   Result<void> cleaned = co_await dirty_.Clean(io.For(block::Purpose::kDirtyRegion), true);
   co_return cleaned;
@@ -196,7 +201,8 @@ Task<Result<void>> Mirror::Read(block::IoContext io, Offset at, MutableView into
   if (into.empty()) co_return {};
   std::size_t unreadable = kNone;
   Result<void> read = co_await ReadAny(io, at, into, &unreadable);
-  if (read && unreadable != kNone) co_await Rewrite(at, Bytes(into.size()), unreadable);
+  if (read && unreadable != kNone && !options_.read_only)
+    co_await Rewrite(at, Bytes(into.size()), unreadable);
   co_return read;
 }
 
@@ -232,7 +238,7 @@ Task<Result<void>> Mirror::ReadMerged(block::IoContext io, Offset at, MutableVie
 }
 
 Task<Result<void>> Mirror::Write(block::IoContext io, Offset at, ConstView from) {
-  LABRACK_CHECK(geometry_.Covers(at, Bytes(from.size())) && !closed_);
+  LABRACK_CHECK(geometry_.Covers(at, Bytes(from.size())) && !closed_ && !options_.read_only);
   if (from.empty()) co_return {};
   RangeLock::Claim claim(ranges_, Access::kWrite, at, Bytes(from.size()));
   co_await claim.Granted();
@@ -449,7 +455,7 @@ void Mirror::UpdateKeep() {
       legs_, [](const Leg& leg) { return leg.part.state == State::kOffline || leg.was_offline; }));
 }
 
-Result<void> Mirror::CheckSpare(std::size_t slot, const Component& part) const {
+Result<void> Mirror::CheckAttach(std::size_t slot, const Component& part) const {
   const bool fresh = slot == legs_.size() && slot < kSubmirrorsMax;
   const bool replaces = slot < legs_.size() && (legs_[slot].part.device == nullptr ||
                                                 legs_[slot].part.state == State::kFailed);
@@ -477,7 +483,7 @@ Task<Result<void>> Mirror::Attach(std::size_t slot, Component submirror) {
   co_await all.Granted();
   RangeLock::Claim members(members_, Access::kWrite, Offset(0), Bytes(1));
   co_await members.Granted();
-  Result<void> fit = CheckSpare(slot, submirror);
+  Result<void> fit = CheckAttach(slot, submirror);
   if (!fit) co_return fit;
   if (slot == legs_.size()) legs_.emplace_back();
   Join(legs_[slot], submirror);

@@ -56,7 +56,9 @@ struct MirrorOptions {
   block::FlushMode flush_mode = block::FlushMode::kPass;
   // Resync what is unsynced, and take hot spares, as soon as it is seen; otherwise by Resync only.
   bool auto_resync = true;
-  Bytes resync_chunk{256 << 10};
+  Bytes resync_chunk = 256_KiB;
+  // Nothing is written, not even by Close; the caller writes nothing either.
+  bool read_only = false;
   // What the volume was made with: it stays when the smallest submirror has gone. Zero: as large as
   // the submirrors allow.
   Bytes size = {};
@@ -69,6 +71,8 @@ class Mirror final : public block::BlockDevice, private DirtyStore {
   // Of each component, for its copy of the dirty record.
   static constexpr Bytes kLogSize = Bytes(4096);
 
+  // What a mirror of these would be; nothing is read. `size`: as of the options. Errors as Open's.
+  static Result<block::Geometry> Plan(const std::vector<Component>& submirrors, Bytes size);
   // What new submirrors hold. kUnknown: all is dirty, so the first one's content will be copied to
   // the others. kEqual: they are known to hold the same, and nothing is copied.
   enum class Content : std::uint8_t { kUnknown, kEqual };
@@ -92,8 +96,11 @@ class Mirror final : public block::BlockDevice, private DirtyStore {
   Task<Result<void>> Write(block::IoContext io, Offset at, ConstView from) override;
   Task<Result<void>> Flush(block::IoContext io) override;
 
-  // A new submirror in an empty slot; it is resynced whole. Its owner has recorded it already, as
-  // resyncing. Errors: kInvalidArgument (too small, another sector size, slot in use).
+  // Whether Attach would take it.
+  Result<void> CheckAttach(std::size_t slot, const Component& submirror) const;
+  // A new submirror in an empty slot, or in place of a failed one; it is resynced whole. Its
+  // owner has recorded it already, as resyncing. Errors: kInvalidArgument (too small, another
+  // sector size, slot in use).
   Task<Result<void>> Attach(std::size_t slot, Component submirror);
   // Takes a submirror out, recorded as failed; no I/O of it is left on return. Errors:
   // kInvalidArgument (no such submirror), kBusy (it is the last okay one, or an okay one while
@@ -143,7 +150,6 @@ class Mirror final : public block::BlockDevice, private DirtyStore {
   std::size_t OkayCount() const;
   std::size_t Pin();  // whom readers of unsynced regions are sent to
   std::size_t PickReader(Offset at, Bytes length);
-  Result<void> CheckSpare(std::size_t slot, const Component& part) const;
   Result<void> CheckLeaves(std::size_t slot) const;
 
   Task<Result<void>> ReadAny(block::IoContext io, Offset at, MutableView into,

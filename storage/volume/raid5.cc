@@ -85,6 +85,12 @@ Result<void> CheckComponents(const std::vector<Component>& components,
   return problems.Verdict();
 }
 
+Raid5Layout LayoutOf(const std::vector<Component>& components, const Raid5Options& options) {
+  Bytes data = components[0].data_size;
+  for (const Component& component : components) data = std::min(data, component.data_size);
+  return Raid5Layout(components.size(), options.interlace, data / options.interlace);
+}
+
 }  // namespace
 
 Raid5::Raid5(runtime::Reactor& reactor, std::vector<Component> components,
@@ -106,23 +112,36 @@ Raid5::Raid5(runtime::Reactor& reactor, std::vector<Component> components,
 
 Raid5::~Raid5() { LABRACK_CHECK(behind_.running_count() == 0); }
 
+Bytes Raid5::DefaultLogSize(ParityLogMode mode, const block::Geometry& component, Bytes interlace) {
+  constexpr std::uint64_t kShare = 32;
+  constexpr std::uint64_t kSlotsMin = 10;  // fewer are of little use
+  const Bytes slot = component.block_size + interlace;
+  const std::uint64_t slots = std::clamp<std::uint64_t>(component.size / kShare / slot, kSlotsMin,
+                                                        ParityLogShape::kSlotsMax);
+  return ParityLogShape::LogSize(mode, slots, component.block_size, interlace);
+}
+
+Result<block::Geometry> Raid5::Plan(const std::vector<Component>& components,
+                                    const Raid5Options& options) {
+  Result<void> checked = CheckCount(components);
+  if (checked) checked = CheckComponents(components, options);
+  if (!checked) return std::unexpected(checked.error());
+  return block::Geometry{.size = LayoutOf(components, options).size(),
+                         .block_size = BlockSize(components)};
+}
+
 Task<Result<std::unique_ptr<Raid5>>> Raid5::Open(runtime::Reactor& reactor,
                                                  std::vector<Component> components,
                                                  Raid5Options options, Ledger* ledger) {
-  Result<void> checked = CheckCount(components);
-  if (checked) checked = CheckComponents(components, options);
-  if (!checked) co_return std::unexpected(checked.error());
+  const Result<block::Geometry> planned = Plan(components, options);
+  if (!planned) co_return std::unexpected(planned.error());
   for (Component& component : components) {
     if (component.device == nullptr) component.state = State::kFailed;
   }
-  const Bytes block = BlockSize(components);
-  Bytes data = components[0].data_size;
+  const Bytes block = planned->block_size;
   Bytes log = components[0].log_size;
-  for (const Component& component : components) {
-    data = std::min(data, component.data_size);
-    log = std::min(log, component.log_size);
-  }
-  const Raid5Layout layout(components.size(), options.interlace, data / options.interlace);
+  for (const Component& component : components) log = std::min(log, component.log_size);
+  const Raid5Layout layout = LayoutOf(components, options);
   const std::size_t slots =
       ParityLogShape::SlotCount(options.parity_log, log, block, options.interlace);
   std::unique_ptr<Raid5> volume(

@@ -57,6 +57,14 @@ class Raid5 final : public block::BlockDevice {
  public:
   static constexpr Bytes kInterlaceMax = 1_MiB;
 
+  // What a RAID-5 of these would be; nothing is read. Errors as Open's.
+  static Result<block::Geometry> Plan(const std::vector<Component>& components,
+                                      const Raid5Options& options);
+  // Of the log of each component: as many slots as there can be, so that small writes seldom wait
+  // for a flush to free some; but no more than a small share of the component.
+  static Bytes DefaultLogSize(ParityLogMode mode, const block::Geometry& component,
+                              Bytes interlace);
+
   // Assembles the volume from its columns in their order, and makes it whole after a power cut. At
   // most one column may be other than kOkay; its device may be null. Sizes of data and log are what
   // they were when the volume was made. Errors: kInvalidArgument for components that cannot

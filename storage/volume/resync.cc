@@ -38,7 +38,7 @@ void Mirror::Join(Leg& leg, Component part) {
 }
 
 void Mirror::StartRepair() {
-  if (repairing_ || closing_) return;
+  if (repairing_ || closing_ || options_.read_only) return;
   repairing_ = true;
   repaired_.Reset();
   background_.Spawn(Repair());

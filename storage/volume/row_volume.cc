@@ -119,8 +119,12 @@ void RowVolume::AppendRow(std::vector<Row::Column> columns, Bytes per_column, By
   geometry_.size += size;
 }
 
-void RowVolume::AppendDevices(std::span<const Component> components) {
+Result<void> RowVolume::Grow(std::span<const Component> components) {
+  Result<void> fit = CheckGrow(components);
+  if (!fit) return fit;
+  AppendRows(components);
   for (const Component& component : components) devices_.push_back(component.device);
+  return {};
 }
 
 Task<Result<void>> Answered(Result<void> answer) { co_return answer; }

@@ -44,6 +44,11 @@ class RowVolume : public block::BlockDevice {
   Task<Result<void>> Write(block::IoContext io, Offset at, ConstView from) override;
   Task<Result<void>> Flush(block::IoContext io) override;
 
+  // Appends components; what the volume holds stays where it is. Errors: kInvalidArgument, as of
+  // making it; then nothing has changed.
+  virtual Result<void> CheckGrow(std::span<const Component> components) const = 0;
+  Result<void> Grow(std::span<const Component> components);
+
   const std::vector<Row>& rows() const { return rows_; }
   Piece Locate(Offset at, Bytes length) const;
 
@@ -53,7 +58,7 @@ class RowVolume : public block::BlockDevice {
 
   // All `columns` begin at a segment; each has room for `per_column` bytes.
   void AppendRow(std::vector<Row::Column> columns, Bytes per_column, Bytes interlace);
-  void AppendDevices(std::span<const Component> components);
+  virtual void AppendRows(std::span<const Component> components) = 0;
 
   std::span<block::BlockDevice* const> devices() const { return devices_; }
 

@@ -30,7 +30,7 @@ Result<std::unique_ptr<Stripe>> Stripe::Create(runtime::Reactor& reactor,
   return stripe;
 }
 
-Result<void> Stripe::Grow(std::span<const Component> components) {
+Result<void> Stripe::CheckGrow(std::span<const Component> components) const {
   Result<void> fit = CheckParts("stripe", components, devices(), geometry().block_size);
   if (!fit) return fit;
   for (const Component& component : components) {
@@ -39,6 +39,10 @@ Result<void> Stripe::Grow(std::span<const Component> components) {
                 "a component has " + FormatBytesExact(component.data_size) +
                     " for data, less than one interlace of " + FormatBytesExact(interlace_));
   }
+  return {};
+}
+
+void Stripe::AppendRows(std::span<const Component> components) {
   // `done`: of every component that is long enough, this much is dealt out.
   for (Bytes done;;) {
     Bytes end;
@@ -53,8 +57,6 @@ Result<void> Stripe::Grow(std::span<const Component> components) {
     AppendRow(std::move(columns), end - done, interlace_);
     done = end;
   }
-  AppendDevices(components);
-  return {};
 }
 
 }  // namespace labrack::volume

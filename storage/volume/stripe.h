@@ -23,14 +23,16 @@ class Stripe final : public RowVolume {
   static Result<std::unique_ptr<Stripe>> Create(runtime::Reactor& reactor,
                                                 std::span<const Component> components,
                                                 Bytes interlace, block::FlushMode flush_mode);
-  // Of one component or more. The same errors; then nothing has changed.
-  Result<void> Grow(std::span<const Component> components);
+  // By one component or more.
+  Result<void> CheckGrow(std::span<const Component> components) const override;
 
   Bytes interlace() const { return interlace_; }
 
  private:
   Stripe(runtime::Reactor& reactor, Bytes block_size, Bytes interlace, block::FlushMode flush_mode)
       : RowVolume(reactor, block_size, flush_mode), interlace_(interlace) {}
+
+  void AppendRows(std::span<const Component> components) override;
 
   Bytes interlace_;
 };
