@@ -27,9 +27,8 @@ ExitCode PutOutDisks(const Call& call, const v1::HostsReply& hosts) {
 }
 
 ExitCode PutOutModels(const Call& call, const v1::HostsReply& hosts) {
-  const v1::Inventory models = report::ModelsOf(hosts);
-  WriteOut(call.arguments.Flag("json") ? report::FormatMessageJson("labrack.models", models)
-                                       : report::FormatModels(models));
+  WriteOut(call.arguments.Flag("json") ? report::FormatModelsJson(hosts)
+                                       : report::FormatModels(hosts));
   return ExitCode::kPassed;
 }
 

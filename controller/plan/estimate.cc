@@ -207,7 +207,7 @@ WorkEstimate EstimateWork(const v1::Workload& workload) {
 Bytes EstimatePreparation(const v1::Stack& stack, const v1::Disks& disks) {
   const bool written = UsesLentDisks(stack, disks) && disks.kind() == v1::DISK_KIND_FILE &&
                        disks.prepare() != v1::DISK_PREPARATION_ALLOCATED;
-  return written ? Bytes(disks.size()) * disks.count() : Bytes(0);
+  return written ? Bytes(disks.size()) * DisksUsed(stack, disks) : Bytes(0);
 }
 
 Nanoseconds EstimatePreparationTime(const v1::Stack& stack, const v1::Disks& disks) {

@@ -148,6 +148,9 @@ std::vector<const FleetHost*> ChooseHosts(const LoadedPlaybook& playbook, const 
 CellOnHost Decide(const ExpandedCell& cell, const v1::Inventory& host) {
   std::string reason = WhyUnsupported(cell, host);
   if (reason.empty()) return {};
+  // A directory has real time, and lies on a real disk.
+  const bool stands_in = cell.stack.if_unsupported() == v1::IF_UNSUPPORTED_DIRECTORY;
+  if (stands_in && IsModelled(cell.disks)) return {CellOnHost::How::kRefuse, std::move(reason)};
   switch (cell.stack.if_unsupported()) {
     case v1::IF_UNSUPPORTED_SKIP:
       return {CellOnHost::How::kSkip, std::move(reason)};
@@ -288,7 +291,7 @@ Bytes FleetCheck::SpaceNeeded(std::size_t index, v1::DiskKind kind) const {
     const ExpandedCell& cell = playbook_.cells[i];
     const CellOnHost& decision = decisions_[i][index];
     if (TakesLentDisks(cell, decision) && cell.disks.kind() == kind) {
-      most = std::max(most, Bytes(cell.disks.size()) * cell.disks.count());
+      most = std::max(most, Bytes(cell.disks.size()) * DisksUsed(cell.stack, cell.disks));
     } else if (kind == v1::DISK_KIND_FILE && UsesAgentDirectory(cell, decision)) {
       most = std::max(most, EstimateWork(cell.workload).footprint);
     }

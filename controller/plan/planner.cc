@@ -267,11 +267,12 @@ class Planner {
                            : "a new directory in " + path};
     }
     if (IsModelled(cell.disks)) {
-      return {Count(cell.disks.count(), "modelled disk") + " `" + cell.disks.model() + "` of " +
-              FormatBytes(Bytes(cell.disks.size())) + ", in virtual time"};
+      return {Count(DisksUsed(cell.stack, cell.disks), "modelled disk") + " `" +
+              cell.disks.model() + "` of " + FormatBytes(Bytes(cell.disks.size())) +
+              ", in virtual time"};
     }
     std::vector<std::string> lines;
-    for (std::uint32_t i = 0; i < cell.disks.count(); ++i) {
+    for (std::uint32_t i = 0; i < DisksUsed(cell.stack, cell.disks); ++i) {
       lines.push_back((lent == nullptr ? "" : lent->id()) + "/<trial>/disk-" + std::to_string(i) +
                       ", " + FormatBytes(Bytes(cell.disks.size())) + backing);
     }

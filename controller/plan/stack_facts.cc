@@ -132,6 +132,12 @@ bool UsesLentDisks(const v1::Stack& stack, const v1::Disks& disks) {
   return UsesDisks(stack) && !IsModelled(disks);
 }
 
+std::uint32_t DisksUsed(const v1::Stack& stack, const v1::Disks& disks) {
+  if (!stack.has_volume()) return disks.count();
+  const Result<convert::VolumeDisks> share = convert::ShareDisks(stack.volume(), DisksOf(disks));
+  return share ? share->used : disks.count();
+}
+
 bool UsesLoopDevices(const v1::Stack& stack) { return UsesDisks(stack) && !stack.has_volume(); }
 
 DiskNeed NeedOf(const v1::Stack& stack) {

@@ -22,6 +22,8 @@ DiskNeed NeedOf(const v1::Stack& stack);
 bool UsesDisks(const v1::Stack& stack);
 bool IsModelled(const v1::Disks& disks);
 bool UsesLentDisks(const v1::Stack& stack, const v1::Disks& disks);
+// Of the disks that there are, those that are made: a mirror takes one a submirror.
+std::uint32_t DisksUsed(const v1::Stack& stack, const v1::Disks& disks);
 // Whether its disks are loop devices.
 bool UsesLoopDevices(const v1::Stack& stack);
 

@@ -67,17 +67,18 @@ class VolumeCheck {
                      {"modelled disks live in virtual time, and the host's kernel does not"},
                      {"use `volume` stacks, or leave `model` out"}});
     }
+    bool right = true;
     for (const char* field : {"kind", "prepare"}) {
       const std::string path = std::string("disks.") + field;
       if (!playbook_.places.contains(path)) continue;
-      return Report(playbook_.Find(path),
-                    {"LR348",
-                     "`" + std::string(field) + "` means nothing for modelled disks",
-                     "",
-                     {},
-                     {"leave it or `model` out"}});
+      right = Report(playbook_.Find(path),
+                     {"LR348",
+                      "`" + std::string(field) + "` means nothing for modelled disks",
+                      "",
+                      {},
+                      {"leave it or `model` out"}});
     }
-    if (cell_.disks.size() % kModelUnit == 0) return true;
+    if (cell_.disks.size() % kModelUnit == 0) return right;
     return Report(playbook_.Find("disks.size"),
                   {"LR348",
                    "modelled disks hold whole blocks of 4KiB; `size` is " +

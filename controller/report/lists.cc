@@ -6,6 +6,7 @@
 #include <set>
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include "controller/report/text_table.h"
 #include "proto/convert/names.h"
@@ -36,8 +37,11 @@ std::string StateWord(const v1::RunSummary& run, Unfinished unfinished) {
   return IsLeft(run, unfinished) ? "unfinished" : FormatRunState(run.state());
 }
 
+// Of a cancelled run, those that were never begun are over too, and not done.
 std::string TrialsDone(const v1::RunSummary& run) {
-  return fmt::format("{}/{}", run.trials_done(), run.trials_total());
+  const bool cancelled = run.state() == v1::RUN_STATE_CANCELLED;
+  return fmt::format("{}/{}", cancelled ? run.trials_valid() : run.trials_done(),
+                     run.trials_total());
 }
 
 std::string Plural(std::size_t count, const std::string& one, const std::string& many) {
@@ -326,25 +330,39 @@ std::string FormatPlan(const v1::Plan& plan) {
   return text;
 }
 
-v1::Inventory ModelsOf(const v1::HostsReply& hosts) {
-  v1::Inventory all;
+namespace {
+
+std::vector<v1::ModelledDisk> ModelsOf(const v1::HostsReply& hosts) {
+  std::vector<v1::ModelledDisk> all;
   std::set<std::string> seen;
   for (const v1::HostRecord& host : hosts.hosts()) {
     for (const v1::ModelledDisk& model : host.inventory().modelled_disks()) {
-      if (seen.insert(model.name()).second) *all.add_modelled_disks() = model;
+      if (seen.insert(model.name()).second) all.push_back(model);
     }
   }
   return all;
 }
 
-std::string FormatModels(const v1::Inventory& models) {
+}  // namespace
+
+std::string FormatModels(const v1::HostsReply& hosts) {
   TextTable table({{.title = "MODEL", .whole = true},
                    {.title = "SIZE", .align = Align::kRight, .whole = true},
-                   {.title = "WHAT IT IS"}});
-  for (const v1::ModelledDisk& model : models.modelled_disks()) {
+                   {.title = "WHAT IT IS", .whole = true}});
+  for (const v1::ModelledDisk& model : ModelsOf(hosts)) {
     table.AddRow({model.name(), Size(model.size_bytes()), model.summary()});
   }
   return table.empty() ? "no host has models\n" : table.Format(kColumnsMax);
+}
+
+std::string FormatModelsJson(const v1::HostsReply& hosts) {
+  nlohmann::ordered_json json{{"schema", "labrack.models"}, {"schema_version", 1}};
+  json["modelled_disks"] = nlohmann::ordered_json::array();
+  for (const v1::ModelledDisk& model : ModelsOf(hosts)) {
+    json["modelled_disks"].push_back(
+        {{"name", model.name()}, {"summary", model.summary()}, {"size_bytes", model.size_bytes()}});
+  }
+  return json.dump(2) + "\n";
 }
 
 }  // namespace labrack::report

@@ -21,9 +21,9 @@ std::string FormatHosts(const v1::HostsReply& hosts);
 std::string FormatHost(const v1::HostRecord& host);
 // One line a disk that is lent, or would be and is refused, with the reason.
 std::string FormatDisks(const v1::HostsReply& hosts);
-// The models that any host has, each once, in the order of the first that has it; and their list.
-v1::Inventory ModelsOf(const v1::HostsReply& hosts);
-std::string FormatModels(const v1::Inventory& models);
+// The models that any host has, each once, in the order of the first that has it.
+std::string FormatModels(const v1::HostsReply& hosts);
+std::string FormatModelsJson(const v1::HostsReply& hosts);
 // What a run would do: every disk, the bytes to be written, each cell and the order of the trials.
 std::string FormatPlan(const v1::Plan& plan);
 

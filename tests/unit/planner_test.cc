@@ -386,6 +386,19 @@ TEST(Planner, AVolumeNeedsNeitherRootNorLoopDevices) {
               ElementsAre("LR402 stack `stripe` cannot be built on 1 host"));
 }
 
+TEST(Planner, AMirrorTakesADiskASubmirror) {
+  Builder builder(2);
+  v1::Stack stack;
+  stack.set_name("mirror");
+  stack.mutable_volume()->mutable_mirror()->set_submirrors(2);
+  builder.AddStack(stack);
+  builder.AddWorkload(MakeWrite("w", 1 << 20));
+  for (ExpandedCell& cell : builder.loaded.cells) cell.disks.set_count(4);
+  const auto plan = MakePlan(builder.loaded, {MakeHost("a")}, Seed{1});
+  ASSERT_TRUE(plan);
+  EXPECT_EQ(plan->hosts(0).disks_size(), 2);
+}
+
 TEST(Planner, ModelledDisksAreLentByNobodyAndMustBeKnown) {
   Builder builder(2);
   builder.AddStack(MakeStripe("stripe"));
@@ -404,6 +417,12 @@ TEST(Planner, ModelledDisksAreLentByNobodyAndMustBeKnown) {
   ASSERT_FALSE(unknown);
   EXPECT_THAT(unknown.error().problems.list()[0].notes,
               ElementsAre("a: its agent has no model `e45-7200`; did you mean `e450-7200`?"));
+
+  // No directory of real disks stands in for a model: its times would be others.
+  for (ExpandedCell& cell : builder.loaded.cells) {
+    cell.stack.set_if_unsupported(v1::IF_UNSUPPORTED_DIRECTORY);
+  }
+  EXPECT_FALSE(MakePlan(builder.loaded, fleet, Seed{1}));
 
   for (ExpandedCell& cell : builder.loaded.cells) {
     cell.disks.set_model("e450-7200");

@@ -103,7 +103,7 @@ INSTANTIATE_TEST_SUITE_P(Codes, LoaderGolden,
                                            "LR321", "LR322", "LR323", "LR324", "LR325", "LR330",
                                            "LR331", "LR332", "LR334", "LR335", "LR340", "LR341",
                                            "LR342", "LR343", "LR344", "LR345", "LR346", "LR347",
-                                           "LR348", "volumes", "six", "layers"),
+                                           "LR348", "volumes", "models", "six", "layers"),
                          [](const auto& info) { return std::string(info.param); });
 
 TEST(Loader, SixMistakesAreSixErrors) {
