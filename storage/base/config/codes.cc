@@ -251,8 +251,9 @@ constexpr CodeText kCodes[] = {
      "Less than half of what the step wrote had reached the devices below when the measurement "
      "ended. Set `sync: end` or `direct: true`, unless compression or overwriting explains it."},
     {"LW303", "the host was busy with something else",
-     "Just before the measurement, while the trial did nothing, a good part of the host's "
-     "processor time was used. Keep other work off the host while a run goes on."},
+     "While a step was measured, programs other than the trial's own used a good part of the "
+     "host's processor time, so the figures are not the stack's alone. Keep other work off the "
+     "host while a run goes on."},
     {"LW304", "details of the trial were lost",
      "The file system of the agent's state directory had no room for them. The result itself is "
      "whole. Make room there."},

@@ -184,6 +184,12 @@ class Reader {
   Counted merges_;
 };
 
+// `{size: ${name}}`: libyaml reads `$`, and then a brace where it expects a comma.
+bool IsUnquotedName(std::string_view line, const Position& brace) {
+  return brace.column >= 2 && brace.column <= line.size() && line[brace.column - 1] == '{' &&
+         line[brace.column - 2] == '$';
+}
+
 void Reader::AddSyntaxProblem() {
   const yaml_parser_t& parser = stream_.parser();
   LABRACK_CHECK(parser.error != YAML_MEMORY_ERROR);
@@ -204,6 +210,12 @@ void Reader::AddSyntaxProblem() {
   if (at.line > 1 && lines_[at.line - 2].starts_with("...") && at.column == 1) {
     // `...` ends a document; without `---` what follows is no document at all to libyaml.
     return AddSecondDocument({at, {at.line, line_ends_[at.line - 1]}});
+  }
+  if (IsUnquotedName(line, at)) {
+    Problem problem =
+        Make("LR105", "`${` within `{ }` or `[ ]` begins a mapping of its own", OneCharacter(at));
+    problem.helps = {"put the value in quotes: `\"${name}\"`"};
+    return problems_.Add(std::move(problem));
   }
   if (translation == nullptr) {
     const std::string said = parser.problem == nullptr ? "it cannot be read" : parser.problem;
