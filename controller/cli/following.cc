@@ -105,12 +105,21 @@ ExitCode LookOn(const Call& call, const Onlooking& onlooking) {
                                           AddressWords(call))});
 }
 
+std::string ShellWord(const std::string& word) {
+  constexpr std::string_view kPlain =
+      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_./=:,@%+-";
+  if (!word.empty() && word.find_first_not_of(kPlain) == std::string::npos) return word;
+  std::string quoted = "'";
+  for (const char c : word) quoted += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return quoted + "'";
+}
+
 std::string AddressWords(const Call& call) {
   if (const std::optional<std::string> address = call.arguments.Text("controller")) {
-    return " --controller " + *address;
+    return " --controller " + ShellWord(*address);
   }
   const std::optional<std::string> state = call.arguments.Text("state");
-  return state ? " --state " + *state : "";
+  return state ? " --state " + ShellWord(*state) : "";
 }
 
 }  // namespace labrack::cli

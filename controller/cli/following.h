@@ -40,6 +40,9 @@ struct Onlooking {
 };
 ExitCode LookOn(const Call& call, const Onlooking& onlooking);
 
+// The word as a shell takes it: in quotes where it must be.
+std::string ShellWord(const std::string& word);
+
 // " --controller ADDR" or " --state DIR" as the user wrote it, for commands that we suggest.
 std::string AddressWords(const Call& call);
 

@@ -57,6 +57,20 @@ std::string Owner(const Environment& environment) {
                           : fmt::format("uid {}@{}", getuid(), host);
 }
 
+// The playbook and what else would make the same run again, with more trials say.
+std::string RunWords(const Call& call) {
+  const Arguments& arguments = call.arguments;
+  std::string words = ShellWord(arguments.Operand(0));
+  for (const char* name : {"set", "seed", "agents", "allow-dir"}) {
+    if (!arguments.Knows(name) || arguments.Origin(name) != "command line") continue;
+    for (const std::string& text : arguments.All(name)) {
+      words += fmt::format(" --{} {}", name, ShellWord(text));
+    }
+  }
+  if (arguments.Flag("allow-exec")) words += " --allow-exec";
+  return words;
+}
+
 class RunCommand {
  public:
   explicit RunCommand(const Call& call) : call_(call) {}
@@ -166,7 +180,7 @@ class RunCommand {
       PutOutSummary(call_, summary_, code, report.error());
       return code;
     }
-    return PutOutReport(call_, *report, call_.arguments.Operand(0));
+    return PutOutReport(call_, *report, RunWords(call_));
   }
 
   const Call& call_;

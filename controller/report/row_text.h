@@ -67,7 +67,7 @@ std::string ClosingVerdict(const v1::Report& report, bool strict);
 // Commands that lead on from here. `playbook`: its file, where it is known; `lab`: the words by
 // which the verbs find this lab (" --controller ADDR"), or nothing.
 struct NextWords {
-  std::string playbook = "PLAYBOOK";
+  std::string playbook = "PLAYBOOK";  // with the options that made the run what it was
   std::string lab = {};
 };
 std::vector<std::string> NextCommands(const v1::Report& report, const NextWords& words);

@@ -384,6 +384,16 @@ TEST_F(CliTest, WhenTheReportCannotBeWrittenTheRunDoesNotPass) {
   EXPECT_THAT(outcome.output, HasSubstr("pages"));
 }
 
+// Whoever copies it gets the same run with more trials, not another one.
+TEST_F(CliTest, TheNextCommandHasTheOptionsOfTheRun) {
+  Write("tiny.yaml", std::string("vars: {size: 1MiB}\n") + kTiny);
+  const exec::Outcome outcome = Run({"run", "tiny.yaml", "--trials", "1", "--set", "size=2MiB",
+                                     "--set", "summary=it's small", "--seed", "7"});
+  const std::string wanted =
+      "tiny.yaml --set size=2MiB --set 'summary=it'\\''s small' --seed 7 --trials ";
+  EXPECT_THAT(outcome.output, HasSubstr(wanted)) << outcome.errors;
+}
+
 TEST_F(CliTest, AReportThatHasNoPlaceIsSaidBeforeTheRun) {
   Write("tiny.yaml", kTiny);
   const struct {
@@ -442,6 +452,8 @@ TEST_F(CliTest, TheModelledDisksAreListed) {
   const exec::Outcome models = Run({"disk", "models"});
   EXPECT_EQ(models.exit_code, 0) << models.errors;
   EXPECT_THAT(models.output, HasSubstr("e450-7200"));
+  const auto json = nlohmann::json::parse(Run({"disk", "models", "--json"}).output);
+  EXPECT_EQ(json["modelled_disks"][0]["name"], "e450-7200");
 }
 
 TEST_F(CliTest, StrictExitsWithFourWhenTheTrialsDoNotDecide) {

@@ -138,6 +138,7 @@ TEST(YamlReaderTest, EveryKindOfTextThatIsNotOneCleanDocumentIsRefusedOnce) {
       {"a: \"\\q\"\n", "LR105"},
       {"a: {b: 1\nc: 2\n", "LR107"},
       {"a: [1, 2\nc: 2\n", "LR107"},
+      {"a: {b: ${c}, d: 2}\n", "LR105"},
       {"a:\n\tb: 1\n", "LR108"},
       {"a:\tb\n", "LR108"},
       {"a: b\t# x\n", "LR108"},
