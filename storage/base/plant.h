@@ -27,6 +27,18 @@ enum class Plant {
   kDirtyDegradedStarted,  // without a log, and parity may be wrong
   kParityOfOldData,       // read-modify-write leaves the new data out
   kDegradedFullLine,      // the missing chunk of a whole line is left out of parity
+  // Mirror
+  kDirtyMarkSkipped,       // written before its region is marked
+  kDirtyClearedEarly,      // a mark goes while a submirror may still lose the write
+  kUnsyncedReadAnywhere,   // what may differ is read from any submirror
+  kMirrorLossNotRecorded,  // acknowledged before the loss of a submirror is durable
+  kResyncUnlocked,         // a copy beside writes to what it copies
+  kCopiedNotFlushed,       // in sync before the copies are durable
+  kNothingCopied,          // a submirror counts as whole without having been written
+  // Sets of disks
+  kHalfStarts,        // half of the disks may start
+  kPromiseSkipped,    // a start asks for no promise
+  kMissingNotFailed,  // a component that is missing at the start is not recorded as failed
 };
 
 extern Plant planted;  // of the test program

@@ -56,7 +56,12 @@ Task<void> RunClients(Work* work) {
   co_await group.Join();
 }
 
-Result<void> CheckBlock(const BenchOptions& options, const block::Geometry& volume) {
+Result<void> CheckBlock(const BenchOptions& options, const block::BlockDevice* device) {
+  if (device == nullptr) {
+    return Fail(Errc::kUnavailable, "the last volume of the set",
+                "lacks disks that it cannot do without");
+  }
+  const block::Geometry volume = device->geometry();
   if (options.block >= volume.block_size && IsAligned(options.block, volume.block_size) &&
       options.block <= volume.size) {
     return {};
@@ -104,7 +109,7 @@ ExitCode Bench(const BenchOptions& options) {
   Work work{.device = (*set)->volume((*set)->volume_count() - 1),
             .reactor = &reactor,
             .options = &options};
-  Result<void> fits = CheckBlock(options, work.device->geometry());
+  Result<void> fits = CheckBlock(options, work.device);
   const block::DeviceStats before = disks->Stats();
   const TimePoint begin = reactor.Now();
   work.until = begin + options.duration;
@@ -112,10 +117,7 @@ ExitCode Bench(const BenchOptions& options) {
   const Nanoseconds took = reactor.Now() - begin;
   const block::DeviceStats at_disks = disks->Stats().Since(before);
   const Result<void> closed = reactor.Run((*set)->Close());
-  if (!fits) {
-    FailWith(fits.error());
-    return ExitCode::kUsage;
-  }
+  if (!fits) return FailWith(fits.error());
   if (work.failed) return FailWith(disks->Named(*work.failed));
   if (!closed) return FailWith(disks->Named(closed.error()));
   PutOut(options, work, took, at_disks);

@@ -5,6 +5,7 @@
 
 #include "storage/base/check.h"
 #include "storage/base/crc64.h"
+#include "storage/base/plant.h"
 
 namespace labrack::volume {
 namespace {
@@ -122,6 +123,7 @@ bool DirtyRegions::TryMark(Offset at, Bytes length) {
 
 Task<Result<void>> DirtyRegions::Mark(block::IoContext io, Offset at, Bytes length) {
   Begin(at, length);
+  if (LABRACK_PLANTED(kDirtyMarkSkipped)) co_return {};
   co_await storing_.Lock();
   runtime::Mutex::Held held(storing_);
   if (Marked(at, length)) co_return {};
@@ -154,7 +156,8 @@ void DirtyRegions::EndFlush(std::uint64_t begun) {
 // A region that is being written, or whose last writes a submirror may still lose, or that is not
 // made equal yet, must be in the next record.
 bool DirtyRegions::Wanted(const Region& region, bool all) const {
-  if (region.writing > 0 || region.unsettled || region.unsynced) return true;
+  const bool unsettled = region.unsettled && !LABRACK_PLANTED(kDirtyClearedEarly);
+  if (region.writing > 0 || unsettled || region.unsynced) return true;
   if (!region.on_disk && !region.maybe) return false;
   return keep_ || (!all && reactor_.Now() - region.touched < kCleanAfter);
 }

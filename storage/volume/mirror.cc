@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "storage/base/check.h"
+#include "storage/base/plant.h"
 #include "storage/base/units.h"
 
 namespace labrack::volume {
@@ -179,7 +180,8 @@ std::size_t Mirror::Pin() {
 std::size_t Mirror::PickReader(Offset at, Bytes length) {
   const std::size_t okay = OkayCount();
   LABRACK_CHECK(okay > 0);
-  if (dirty_.Unsynced(at, length)) return Pin();
+  const bool anywhere = LABRACK_PLANTED(kUnsyncedReadAnywhere);
+  if (dirty_.Unsynced(at, length) && !anywhere) return Pin();
   std::size_t nth = 0;
   switch (options_.read_policy) {
     case ReadPolicy::kRoundRobin:
@@ -264,7 +266,8 @@ Task<Result<void>> Mirror::WriteMarked(block::IoContext io, Offset at, ConstView
     if (options_.auto_resync) StartRepair();
   }
   // Even when this write met no failure: it may be the first that a dropped submirror has missed.
-  if (result && !AllRecorded()) result = co_await RecordStates(io);
+  const bool record = !LABRACK_PLANTED(kMirrorLossNotRecorded);
+  if (result && !AllRecorded() && record) result = co_await RecordStates(io);
   dirty_.Done(at, length, result && io.durable);
   co_return result;
 }

@@ -16,6 +16,7 @@
 #include <utility>
 
 #include "storage/base/check.h"
+#include "storage/base/plant.h"
 #include "storage/volume/mirror.h"
 
 namespace labrack::volume {
@@ -151,9 +152,10 @@ Task<Result<void>> Mirror::CopyRegion(std::size_t region) {
 }
 
 Task<Result<void>> Mirror::CopyChunk(Offset at, Bytes length, std::uint32_t targets) {
-  RangeLock::Claim claim(ranges_, Access::kCopy, at, length);
+  const Bytes locked = LABRACK_PLANTED(kResyncUnlocked) ? geometry_.block_size : length;
+  RangeLock::Claim claim(ranges_, Access::kCopy, at, locked);
   co_await claim.Granted();
-  if (std::popcount(targets) == 0) co_return {};
+  if (std::popcount(targets) == 0 || LABRACK_PLANTED(kNothingCopied)) co_return {};
   MutableView buffer = copy_buffer_.first(length);
   const std::size_t pin = Pin();
   Result<void> read = co_await legs_[pin].part.device->Read(kCopy, At(legs_[pin], at), buffer);
@@ -209,7 +211,12 @@ Task<Result<void>> Mirror::FinishLegs() {
     Result<void> stored = co_await dirty_.Store(kCopy.For(block::Purpose::kDirtyRegion));
     if (!stored) co_return stored;
   }
-  Result<void> flushed = co_await FlushAndSettle(kCopy);
+  Result<void> flushed;
+  if (LABRACK_PLANTED(kCopiedNotFlushed)) {
+    dirty_.EndFlush(dirty_.BeginFlush());
+  } else {
+    flushed = co_await FlushAndSettle(kCopy);
+  }
   if (!flushed) co_return flushed;
   if (joins != join_count_) co_return {};
   for (std::size_t slot = 0; slot < legs_.size(); ++slot) {

@@ -6,6 +6,7 @@
 
 #include "storage/base/aligned_buffer.h"
 #include "storage/base/check.h"
+#include "storage/base/plant.h"
 
 namespace labrack::volume {
 namespace {
@@ -202,7 +203,8 @@ Result<void> StateDatabase::CheckVoicesOf(bool DiskEntry::* voice, bool read_onl
                  IdText(record_.disks[i].id) + ")";
     }
   }
-  const bool enough = read_only ? 2 * here >= voices : 2 * here > voices;
+  const bool half = read_only || LABRACK_PLANTED(kHalfStarts);
+  const bool enough = half ? 2 * here >= voices : 2 * here > voices;
   if (enough) return {};
   return Fail(Errc::kUnavailable, "set " + IdText(record_.set_id),
               std::to_string(here) + " of " + std::to_string(voices) +
@@ -260,11 +262,15 @@ Task<Result<void>> StateDatabase::WriteToVoices(block::IoContext io, SetRecord* 
     LABRACK_CHECK(generation_ < FirstOfEpoch(epoch_ + 1));
     holds->assign(replicas_.size(), false);
     for (std::uint32_t i = 0; i < replicas_.size(); ++i) {
-      DiskEntry& disk = next->disks[i];
+      const DiskEntry& disk = next->disks[i];
       if (replicas_[i].device == nullptr || (!disk.counts && !disk.counted)) continue;
       Result<void> written = co_await WriteReplica(io, next, i);
       (*holds)[i] = written.has_value();
-      if (written || !disk.counts) continue;
+    }
+    // After the round, so that all that was written of this generation is the same.
+    for (std::uint32_t i = 0; i < replicas_.size(); ++i) {
+      DiskEntry& disk = next->disks[i];
+      if (!disk.counts || (*holds)[i]) continue;
       disk.counts = false;
       all = false;
     }
@@ -302,7 +308,7 @@ Task<Result<void>> StateDatabase::Commit(block::IoContext io, SetRecord next) {
 Task<Result<void>> StateDatabase::Promise() {
   ++epoch_;
   for (std::uint32_t i = 0; i < replicas_.size(); ++i) {
-    if (replicas_[i].device == nullptr) continue;
+    if (replicas_[i].device == nullptr || LABRACK_PLANTED(kPromiseSkipped)) continue;
     Result<void> promised = co_await WriteReplica(kIo, &replicas_[i].record, i);
     if (!promised) replicas_[i].device = nullptr;
   }

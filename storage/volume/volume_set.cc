@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "storage/base/check.h"
+#include "storage/base/plant.h"
 #include "storage/base/random.h"
 #include "storage/base/units.h"
 #include "storage/block/null_device.h"
@@ -179,25 +180,35 @@ Result<void> PlanNext(runtime::Reactor& reactor, SetRecord& record, const Device
   return {};
 }
 
-bool IsPartOfRedundant(const SetRecord& record, std::size_t index) {
+bool IsPart(const SetRecord& record, std::size_t index) {
   return std::ranges::any_of(record.volumes, [&](const VolumeEntry& volume) {
-    return IsRedundant(volume) &&
-           std::ranges::any_of(volume.children, [&](const ChildEntry& child) {
-             return child.source == ChildEntry::Source::kVolume && child.index == index;
-           });
+    return std::ranges::any_of(volume.children, [&](const ChildEntry& child) {
+      return child.source == ChildEntry::Source::kVolume && child.index == index;
+    });
   });
 }
 
-// Marks as failed whatever is missing, so that it never comes back unnoticed. Errors where a volume
-// that nothing stands in for cannot be had.
+// Whether any volume is there that others are not made of. One that is not must not keep them away:
+// a spare may have taken its place long ago.
+bool HasTop(const SetRecord& record, const Devices& volumes) {
+  for (std::size_t index = 0; index < volumes.size(); ++index) {
+    if (volumes[index] != nullptr && !IsPart(record, index)) return true;
+  }
+  return false;
+}
+
+// Marks as failed whatever is missing, so that it never comes back unnoticed. An error where none
+// of the volumes that are to be used can be had.
 Result<void> PlanPresent(runtime::Reactor& reactor, SetRecord& record, const Devices& disks) {
   Plan plan;
+  Result<void> first;
   for (std::size_t index = 0; index < record.volumes.size(); ++index) {
     VolumeEntry& entry = record.volumes[index];
     bool okay = entry.kind != Kind::kMirror;
     for (ChildEntry& child : entry.children) {
       if (!IsRedundant(entry) || child.source == ChildEntry::Source::kNone) continue;
-      if (DeviceOf(child, disks, plan.volumes) == nullptr) child.state = State::kFailed;
+      const bool missing = DeviceOf(child, disks, plan.volumes) == nullptr;
+      if (missing && !LABRACK_PLANTED(kMissingNotFailed)) child.state = State::kFailed;
       if (child.state == State::kOkay) okay = true;
     }
     Result<void> planned =
@@ -206,12 +217,11 @@ Result<void> PlanPresent(runtime::Reactor& reactor, SetRecord& record, const Dev
                     "has no submirror left that holds its data: all are missing, stale, or were "
                     "being resynced");
     if (planned) continue;
-    if (planned.error().code() != Errc::kUnavailable || !IsPartOfRedundant(record, index)) {
-      return planned;
-    }
+    if (planned.error().code() != Errc::kUnavailable) return planned;
+    if (first) first = std::move(planned);
     plan.volumes.push_back(nullptr);
   }
-  return {};
+  return HasTop(record, plan.volumes) ? Result<void>() : first;
 }
 
 class ReadOnly final : public block::BlockDevice {
@@ -364,6 +374,7 @@ Task<Result<void>> VolumeSet::OpenVolumes(SetRecord record) {
   Devices disks;
   for (std::uint32_t i = 0; i < record.disks.size(); ++i) disks.push_back(database_->disk(i));
   Devices below;
+  Result<void> first;
   for (std::size_t index = 0; index < record.volumes.size(); ++index) {
     const VolumeEntry& entry = record.volumes[index];
     ledgers_.push_back(std::make_unique<SetLedger>(*this, index));
@@ -382,16 +393,17 @@ Task<Result<void>> VolumeSet::OpenVolumes(SetRecord record) {
     } else {
       opened = OpenRows(entry, *parts);
     }
-    // One that is part of a mirror may be missing: there it is marked as failed.
-    const bool spared =
-        !opened && opened.error().code() == Errc::kUnavailable && IsPartOfRedundant(record, index);
-    if (!opened && !spared) co_return std::unexpected(Within(record, index, opened.error()));
+    if (!opened) {
+      Error error = Within(record, index, opened.error());
+      if (error.code() != Errc::kUnavailable) co_return std::unexpected(std::move(error));
+      if (first) first = std::unexpected(std::move(error));
+    }
     below.push_back(volumes_.back().get());
     if (options_.read_only) {
       read_only_.push_back(opened ? std::make_unique<ReadOnly>(*volumes_.back()) : nullptr);
     }
   }
-  co_return {};
+  co_return HasTop(record, below) ? Result<void>() : first;
 }
 
 Result<void> VolumeSet::OpenRows(const VolumeEntry& entry, const std::vector<Component>& parts) {

@@ -63,7 +63,7 @@ class VolumeSet {
   ~VolumeSet();
 
   std::size_t volume_count() const { return volumes_.size(); }
-  // nullptr: it lies in a submirror that is not complete.
+  // nullptr: disks are missing that it cannot do without, and others of the set can.
   block::BlockDevice* volume(std::size_t index);
   Mirror* mirror(std::size_t index) { return mirrors_[index]; }  // nullptr: it is none
   Raid5* raid5(std::size_t index) { return raid5s_[index]; }     // likewise

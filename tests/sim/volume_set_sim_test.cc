@@ -26,7 +26,7 @@ using sim::SimDisk;
 using testing::HasSubstr;
 using Devices = std::vector<block::BlockDevice*>;
 
-constexpr std::size_t kSeeds = 40;
+constexpr std::size_t kSeeds = 800;
 constexpr Bytes kSector{512};
 
 ChildEntry OnDisk(std::uint32_t index) {
@@ -201,9 +201,14 @@ void LiveAndLoseADisk(Seed seed, std::vector<VolumeEntry> volumes) {
   ASSERT_TRUE(created.has_value()) << created.error().ToString();
   const std::size_t lost = world.random.Below(4);  // in any life, always the same one
   const std::uint64_t cuts = 1 + world.random.Below(3);
+  bool was_whole = false;  // at the beginning of the life before, and nothing was lost in it
   for (std::uint64_t i = 0; i <= cuts; ++i) {
     const AssembleOptions options{.auto_resync = world.random.Chance(0.8), .resync_chunk = 8_KiB};
-    Result<std::unique_ptr<VolumeSet>> set = world.Assemble(world.Shuffled(world.All()), options);
+    Devices here = world.All();
+    // Away for one life, and back in the next with what it held.
+    if (was_whole && i < cuts && world.random.Chance(0.3))
+      here.erase(here.begin() + static_cast<std::ptrdiff_t>(lost));
+    Result<std::unique_ptr<VolumeSet>> set = world.Assemble(world.Shuffled(here), options);
     ASSERT_TRUE(set.has_value()) << set.error().ToString();
     if (i == 0) {
       world.model =
@@ -220,7 +225,9 @@ void LiveAndLoseADisk(Seed seed, std::vector<VolumeEntry> volumes) {
         const Result<void> synced = world.reactor.Run(mirror->Resync());
         unsynced = unsynced || !synced;
       }
-      if (!unsynced && world.random.Chance(0.7)) leaves = lost;
+      const bool all_here = here.size() == world.disks.size();
+      if (!unsynced && all_here && world.random.Chance(0.7)) leaves = lost;
+      was_whole = !unsynced && !leaves && all_here;
       world.reactor.Run(LiveUntilCut(&world, set->get(), leaves));
       set->reset();
       world.PowerOn();

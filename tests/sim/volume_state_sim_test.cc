@@ -142,6 +142,9 @@ std::vector<Power> Faults() {
   for (const Last last : {Last::kUndone, Last::kDone, Last::kTorn}) {
     for (std::size_t writes = 0; writes < 12; ++writes) {
       faults.push_back({.writes_left = writes, .last = last});
+      if (writes % 3 == 1) {
+        faults.push_back({.writes_left = writes, .last = last, .lost = 0b010});
+      }
       if (writes % 3 == 0) {
         faults.push_back({.writes_left = writes, .last = last, .lost = 0b001});
         faults.push_back({.writes_left = writes, .last = last, .lost = 0b110});
