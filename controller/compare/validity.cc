@@ -264,6 +264,20 @@ std::int64_t StartOf(const v1::AssignmentResult& result, const v1::StepResult& s
   return warm_up->begin_mono_ns() + (measured - measure->begin_mono_ns());
 }
 
+// Virtual time is the same on all hosts, and begins with the trial: no clock maps it.
+HostStep HostStepOf(const v1::AssignmentRecord& assignment, const v1::StepResult& step) {
+  const v1::AssignmentResult& result = assignment.result();
+  HostStep host{.agent_id = assignment.agent_id(),
+                .host_name = assignment.host_name(),
+                .result = &step,
+                .started_mono_ns = step.measure_begin_mono_ns()};
+  if (result.clock() == "virtual") return host;
+  host.started_mono_ns = StartOf(result, step);
+  host.clock_offset_ns = result.clock_offset_ns();
+  host.clock_uncertainty_ns = result.clock_uncertainty_ns();
+  return host;
+}
+
 }  // namespace
 
 std::string ExclusionName(Exclusion exclusion) {
@@ -314,12 +328,7 @@ std::vector<StepHosts> StepsOfTrial(const v1::TrialRecord& trial) {
       if (!seen.insert(result.step()).second) continue;
       auto found = std::ranges::find(steps, result.step(), &StepHosts::step);
       if (found == steps.end()) found = steps.insert(steps.end(), {result.step(), {}});
-      found->hosts.push_back({.agent_id = assignment.agent_id(),
-                              .host_name = assignment.host_name(),
-                              .result = &result,
-                              .started_mono_ns = StartOf(assignment.result(), result),
-                              .clock_offset_ns = assignment.result().clock_offset_ns(),
-                              .clock_uncertainty_ns = assignment.result().clock_uncertainty_ns()});
+      found->hosts.push_back(HostStepOf(assignment, result));
     }
   }
   return steps;

@@ -177,6 +177,12 @@ std::string Labels(const StepRow& row, const std::string& operation, const std::
   return text + "}";
 }
 
+// Virtual time is the same on all hosts.
+std::int64_t OffsetOf(const StepRow& row) {
+  const v1::AssignmentResult& result = row.assignment->result();
+  return result.clock() == "virtual" ? 0 : result.clock_offset_ns();
+}
+
 // Results carry monotonic times only. The last step's end is put at the run's end (or, while it
 // goes on, the first step's begin at its creation), and the others at their distance from it.
 class WallTimes {
@@ -185,7 +191,7 @@ class WallTimes {
     std::int64_t first = INT64_MAX;
     std::int64_t last = INT64_MIN;
     ForEachStep(view, [&](const StepRow& row) {
-      const std::int64_t offset = row.assignment->result().clock_offset_ns();
+      const std::int64_t offset = OffsetOf(row);
       first = std::min(first, row.step->measure_begin_mono_ns() + offset);
       last = std::max(last, row.step->measure_end_mono_ns() + offset);
     });
@@ -194,8 +200,7 @@ class WallTimes {
     shift_ = run.ended_wall_ns() > 0 ? run.ended_wall_ns() - last : run.created_wall_ns() - first;
   }
   std::string SecondsAt(const StepRow& row) const {
-    const std::int64_t wall =
-        row.step->measure_end_mono_ns() + row.assignment->result().clock_offset_ns() + shift_;
+    const std::int64_t wall = row.step->measure_end_mono_ns() + OffsetOf(row) + shift_;
     return fmt::format("{:.3f}", static_cast<double>(wall) * 1e-9);
   }
 

@@ -40,6 +40,15 @@ TEST_F(CompareValidityTest, WholeTrialIsValidAndHasSkewAndOverlap) {
   EXPECT_NEAR(assessment.overlap, 1 - 0.2e-3 / 10, 1e-9);
 }
 
+TEST_F(CompareValidityTest, VirtualTimeIsTheSameOnAllHostsWhateverTheirClocks) {
+  *result(1).mutable_steps() = result(0).steps();
+  EXPECT_FALSE(Assess().valid());  // their clocks are a thousand seconds apart
+  result(0).set_clock("virtual");
+  result(1).set_clock("virtual");
+  EXPECT_TRUE(Assess().valid()) << Assess().reason;
+  EXPECT_DOUBLE_EQ(Assess().overlap, 1);
+}
+
 TEST_F(CompareValidityTest, SkewIsThatOfTheStartNotOfTheMeasurement) {
   // A second of warm-up before the measurement: the clients of st-02 woke 4 ms late.
   for (int host = 0; host < 2; ++host) {
