@@ -13,7 +13,7 @@ namespace labrack::stack {
 namespace {
 
 using runtime::Task;
-using Kind = VolumeShape::Kind;
+using volume::Kind;
 
 block::IoContext BuildContext() { return {.purpose = block::Purpose::kResync}; }
 

@@ -8,7 +8,7 @@
 namespace labrack::stack {
 namespace {
 
-using Kind = VolumeShape::Kind;
+using volume::Kind;
 
 block::FlushMode FlushOf(v1::VolumeFlush flush) {
   switch (flush) {
@@ -92,20 +92,6 @@ VolumeShape Whole(VolumeShape shape, const Volume& spec, const convert::VolumeDi
   return shape;
 }
 
-const char* KindName(Kind kind) {
-  switch (kind) {
-    case Kind::kConcat:
-      return "concat";
-    case Kind::kStripe:
-      return "stripe";
-    case Kind::kMirror:
-      return "mirror";
-    case Kind::kRaid5:
-      return "raid5";
-  }
-  return "volume";
-}
-
 }  // namespace
 
 Result<VolumeShape> VolumeShape::From(const v1::VolumeStack& spec, std::uint32_t disks) {
@@ -128,7 +114,7 @@ Result<VolumeShape> VolumeShape::From(const v1::VolumeStack& spec, std::uint32_t
 }
 
 std::string VolumeShape::Describe() const {
-  std::string text = KindName(kind);
+  std::string text(volume::KindName(kind));
   if (kind == Kind::kMirror) text += fmt::format(" ({})", parts);
   if (kind == Kind::kStripe) text += fmt::format(" ({})", FormatBytesExact(interlace));
   if (kind == Kind::kRaid5) {

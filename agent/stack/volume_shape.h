@@ -14,13 +14,12 @@
 #include "storage/base/result.h"
 #include "storage/volume/mirror.h"
 #include "storage/volume/raid5.h"
+#include "storage/volume/records.h"
 
 namespace labrack::stack {
 
 struct VolumeShape {
-  enum class Kind { kConcat, kStripe, kMirror, kRaid5 };
-
-  Kind kind = Kind::kConcat;
+  volume::Kind kind = volume::Kind::kConcat;
   Bytes interlace = {};  // of a stripe or RAID-5
   volume::ReadPolicy read_policy = volume::ReadPolicy::kRoundRobin;
   volume::ParityLogMode parity_log = volume::ParityLogMode::kPrewrite;

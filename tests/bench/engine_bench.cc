@@ -15,6 +15,7 @@
 #include "storage/runtime/host_env.h"
 #include "storage/runtime/host_launcher.h"
 #include "tests/bench/goals.h"
+#include "tests/bench/scratch.h"
 
 namespace labrack::bench {
 namespace {
@@ -77,31 +78,6 @@ Result<double> DataSpeed(bool compare) {
   const double seconds = static_cast<double>((MonotonicClock().Now() - begin).count()) * 1e-9;
   return static_cast<double>(kPiece.count()) * kPieces / seconds;
 }
-
-// A directory that is gone with the object.
-class Scratch {
- public:
-  // Beside this program, on a disk and not in memory.
-  static Result<std::unique_ptr<Scratch>> Make() {
-    return MakeIn(std::filesystem::read_symlink("/proc/self/exe").parent_path());
-  }
-  static Result<std::unique_ptr<Scratch>> MakeIn(const std::filesystem::path& parent) {
-    std::string name = (parent / "bench-engine-XXXXXX").string();
-    if (mkdtemp(name.data()) == nullptr) return FailErrno("make directory", name);
-    return std::make_unique<Scratch>(name);
-  }
-  explicit Scratch(std::filesystem::path path) : path_(std::move(path)) {}
-  Scratch(const Scratch&) = delete;
-  Scratch& operator=(const Scratch&) = delete;
-  ~Scratch() {
-    std::error_code ignored;
-    std::filesystem::remove_all(path_, ignored);
-  }
-  const std::filesystem::path& path() const { return path_; }
-
- private:
-  std::filesystem::path path_;
-};
 
 struct Load {
   bool write = false;

@@ -23,6 +23,7 @@
 #include "storage/volume/raid5.h"
 #include "storage/volume/stripe.h"
 #include "tests/bench/goals.h"
+#include "tests/bench/scratch.h"
 
 namespace labrack::bench {
 namespace {
@@ -35,40 +36,25 @@ constexpr Bytes kFileSize = 256_MiB;
 constexpr Bytes kBlock = 4_KiB;
 constexpr std::size_t kDisks = 4;
 
-// --- files that are gone with the object, written from end to end ---
+// --- the files of four disks, written from end to end ---
 
-class Scratch {
- public:
-  static Result<std::unique_ptr<Scratch>> Make() {
-    const auto parent = std::filesystem::read_symlink("/proc/self/exe").parent_path();
-    std::string name = (parent / "bench-storage-XXXXXX").string();
-    if (mkdtemp(name.data()) == nullptr) return FailErrno("make directory", name);
-    auto scratch = std::make_unique<Scratch>(name);
-    const Result<exec::Outcome> made = exec::RunChecked(
-        {.words = {"fio", "--name=disk", "--filename=disk-0:disk-1:disk-2:disk-3",
-                   fmt::format("--size={}", (kFileSize * kDisks).count()), "--rw=write", "--bs=1M",
-                   "--direct=1", "--end_fsync=1", "--eta=never"},
-         .directory = scratch->path_,
-         .environment = {},
-         .timeout = std::chrono::minutes(2)});
-    if (!made) return std::unexpected(made.error());
-    return scratch;
-  }
-  explicit Scratch(std::filesystem::path path) : path_(std::move(path)) {}
-  Scratch(const Scratch&) = delete;
-  Scratch& operator=(const Scratch&) = delete;
-  ~Scratch() {
-    std::error_code ignored;
-    std::filesystem::remove_all(path_, ignored);
-  }
-  const std::filesystem::path& path() const { return path_; }
-  std::filesystem::path disk(std::size_t index) const {
-    return path_ / fmt::format("disk-{}", index);
-  }
+std::filesystem::path DiskOf(const Scratch& scratch, std::size_t index) {
+  return scratch.path() / fmt::format("disk-{}", index);
+}
 
- private:
-  std::filesystem::path path_;
-};
+Result<std::unique_ptr<Scratch>> MakeDisks() {
+  Result<std::unique_ptr<Scratch>> scratch = Scratch::Make();
+  if (!scratch) return scratch;
+  const Result<exec::Outcome> made = exec::RunChecked(
+      {.words = {"fio", "--name=disk", "--filename=disk-0:disk-1:disk-2:disk-3",
+                 fmt::format("--size={}", (kFileSize * kDisks).count()), "--rw=write", "--bs=1M",
+                 "--direct=1", "--end_fsync=1", "--eta=never"},
+       .directory = (*scratch)->path(),
+       .environment = {},
+       .timeout = std::chrono::minutes(2)});
+  if (!made) return std::unexpected(made.error());
+  return scratch;
+}
 
 double CpuSeconds() {
   rusage usage{};
@@ -214,7 +200,7 @@ void AddFileRows(Goals& goals, const Scratch& scratch, Load load) {
     return speed->per_second;
   };
   const std::vector<Series> series =
-      Interleave(kRounds, {[&] { return keep(OursOnFile(scratch.disk(0), load), ours_cpu); },
+      Interleave(kRounds, {[&] { return keep(OursOnFile(DiskOf(scratch, 0), load), ours_cpu); },
                            [&] { return keep(FioOnFile(scratch.path(), load), fio_cpu); }});
   goals.AddRatio(name + " / fio io_uring", "op/s", series[0], series[1], Direction::kAtLeast, 0.95);
   goals.AddRatio(name + ", CPU an op / fio", "ns", {.values = ours_cpu, .error = series[0].error},
@@ -289,7 +275,7 @@ class Volume {
     std::vector<volume::Component> components;
     for (std::size_t i = 0; i < kDisks; ++i) {
       Result<std::unique_ptr<block::FileDisk>> disk =
-          block::FileDisk::Open(*reactor_, scratch.disk(i));
+          block::FileDisk::Open(*reactor_, DiskOf(scratch, i));
       if (!disk) return std::unexpected(disk.error());
       const Result<volume::Component> placed =
           volume::PlaceComponent(**disk, Bytes(0), raid5 ? 64_KiB : Bytes(0), kInterlace);
@@ -444,7 +430,7 @@ int Main(int argc, char** argv) {
                     Direction::kAtLeast, 1e6);
   goals.AddAbsolute("simulated reads of an NVMe disk, 1 core", "op/s", own[3], Direction::kAtLeast,
                     1e6);
-  const Result<std::unique_ptr<Scratch>> scratch = Scratch::Make();
+  const Result<std::unique_ptr<Scratch>> scratch = MakeDisks();
   if (!scratch) {
     const Series none{.values = {}, .error = scratch.error()};
     goals.AddRatio("files beside fio", "op/s", none, none, Direction::kAtLeast, 0.95);
